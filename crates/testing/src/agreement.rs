@@ -1,5 +1,6 @@
 //! Element-by-element comparison of tensors from two devices. The limits depend on the dtype, the
-//! element, the scale of the tensor, and the cost of rounding.
+//! element, the root mean square of the tensor, and how much the function amplifies rounding
+//! errors.
 
 use crate::array::Array;
 use crate::compare::{Mismatch, compare, round_to, ulp};
@@ -33,8 +34,8 @@ pub(crate) fn all_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Resu
     Ok(elements > 0)
 }
 
-/// The scale of a tensor is compared only if it has at least this many elements, so that rounding
-/// errors average out.
+/// The scale of a tensor (see [`scale_error`]) is compared only if it has at least this many
+/// elements, so that rounding errors average out.
 const MIN_SCALE_ELEMENTS: usize = 16;
 /// The limit of the scale includes this factor times the largest change that nudging made to the
 /// scale.
@@ -122,25 +123,25 @@ impl Comparison {
     ) -> Result<usize> {
         let noise = Noise { rerun: &rerun, reruns: OnceCell::new() };
         let mut compared = 0;
-        for at in 0..reference.len() {
-            let result = self.compare_at(at, tested, reference, &noise);
-            compared += result.map_err(|error| self.with_part(part_of(at), error))?;
+        for index in 0..reference.len() {
+            let result = self.compare_at(index, tested, reference, &noise);
+            compared += result.map_err(|error| self.with_part(part_of(index), error))?;
         }
         Ok(compared)
     }
 
-    /// Compares tensor `at` of both sides. A gradient must exist on both sides or on neither.
+    /// Compares tensor `index` of both sides. A gradient must exist on both sides or on neither.
     fn compare_at(
         &self,
-        at: usize,
+        index: usize,
         tested: &Computed,
         reference: &Computed,
         noise: &Noise<'_>,
     ) -> Result<usize> {
-        let what = &reference[at].0;
-        match (&tested[at].1, &reference[at].1) {
+        let what = &reference[index].0;
+        match (&tested[index].1, &reference[index].1) {
             (Some(tested), Some(reference)) => {
-                self.compare(what, tested, reference, || noise.allowance(self, at, reference))
+                self.compare(what, tested, reference, || noise.allowance(self, index, reference))
             }
             (None, None) => Ok(0),
             (tested, _) => {
@@ -176,7 +177,8 @@ pub(crate) struct Allowance {
     elements: Vec<f64>,
     /// Added to the limit of the tensor's scale.
     scale: f64,
-    /// The number of elements of an integer tensor that may differ: near a tie, rounding decides.
+    /// The number of elements of an integer tensor that may differ: if values nearly tie, rounding
+    /// decides which index an `argmax` returns.
     flips: usize,
 }
 
@@ -188,7 +190,7 @@ impl Allowance {
 
     fn check(&self, dtype: DType, got: &Array, want: &Array) -> std::result::Result<(), String> {
         let limits = limits(dtype, want);
-        let limit = |at: usize| limits[at] + self.elements[at];
+        let limit = |element: usize| limits[element] + self.elements[element];
         if let Err(mismatch) = compare(dtype, &want.shape, &got.data, &want.data, limit)
             && (dtype.is_float() || mismatch.bad > self.flips)
         {
@@ -239,7 +241,8 @@ fn describe(mismatch: &Mismatch, got: &Array, want: &Array) -> String {
 }
 
 /// Returns the limit of each element: a fraction of the element, one ulp, and some rounding units
-/// of the tensor's root mean square, because sums lose digits.
+/// of the tensor's root mean square, because a sum of large terms that cancel has their absolute
+/// error. Fewer units suffice in half precision, whose sums are accumulated in f32.
 fn limits(dtype: DType, want: &Array) -> Vec<f64> {
     let roundings = match dtype {
         dtype if !dtype.is_float() => return vec![0.0; want.elements()],
@@ -283,15 +286,17 @@ impl Noise<'_> {
         Ok(self.reruns.get_or_init(|| reruns))
     }
 
-    fn allowance(&self, comparison: &Comparison, at: usize, reference: &Tensor) -> Result<Allowance> {
+    /// Returns the allowance for tensor `index`, whose value on the reference is `reference`.
+    fn allowance(&self, comparison: &Comparison, index: usize, reference: &Tensor) -> Result<Allowance> {
         let (dtype, base) = values_of(reference)?;
         let (mut allowance, limits) = (Allowance::zero(reference), limits(dtype, &base));
         for (number, computed) in self.reruns()?.iter().enumerate() {
-            let Some(nudged) = computed.get(at).and_then(|(_, tensor)| tensor.as_ref()) else { continue };
+            let Some(nudged) = computed.get(index).and_then(|(_, tensor)| tensor.as_ref()) else { continue };
             let (_, nudged) = values_of(nudged)?;
-            let repeats = || compare(dtype, &base.shape, &nudged.data, &base.data, |at| limits[at]).is_ok();
+            let repeats =
+                || compare(dtype, &base.shape, &nudged.data, &base.data, |element| limits[element]).is_ok();
             if nudged.shape != base.shape || (number == 0 && !repeats()) {
-                return Err(comparison.not_reproducible(&computed[at].0));
+                return Err(comparison.not_reproducible(&computed[index].0));
             }
             allowance.update(&nudged, &base);
         }
@@ -330,14 +335,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_follow_the_element_and_the_scale_of_the_tensor() {
+    fn limits_follow_the_element_and_the_root_mean_square_of_the_tensor() {
         let small = limits(DType::F32, &Array::new(&[2], vec![1e-8, -2e-8]));
         assert!(small.iter().all(|&limit| limit < 1e-11), "{small:?}");
         let mixed = limits(DType::F32, &Array::new(&[2], vec![1.0, 1e-3]));
         assert!(mixed[0] < 2e-4 && mixed[1] < 1e-5, "{mixed:?}");
         assert_eq!(limits(DType::I32, &Array::new(&[1], vec![7.0])), [0.0]);
-        let empty_scale = limits(DType::F64, &Array::new(&[1], vec![f64::NAN]));
-        assert_eq!(empty_scale, [0.0]);
+        let nothing_finite = limits(DType::F64, &Array::new(&[1], vec![f64::NAN]));
+        assert_eq!(nothing_finite, [0.0]);
     }
 
     #[test]

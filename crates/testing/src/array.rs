@@ -114,11 +114,11 @@ impl Array {
             return self.clone();
         }
         assert_eq!(broadcast_shape(&self.shape, shape), shape, "{:?} expands to {shape:?}", self.shape);
-        let lead = shape.len() - self.rank();
+        let leading = shape.len() - self.rank();
         let mut source_index = vec![0; self.rank()];
         Array::from_fn(shape, |index| {
             for (axis, at) in source_index.iter_mut().enumerate() {
-                *at = if self.shape[axis] == 1 { 0 } else { index[lead + axis] };
+                *at = if self.shape[axis] == 1 { 0 } else { index[leading + axis] };
             }
             self.at(&source_index)
         })
@@ -159,9 +159,9 @@ impl Array {
         for o in 0..outer {
             for i in 0..inner {
                 let slice: Vec<f64> = (0..size).map(|s| self.data[(o * size + s) * inner + i]).collect();
-                let made = f(&slice);
-                length = made.len();
-                slices.push(made);
+                let result = f(&slice);
+                length = result.len();
+                slices.push(result);
             }
         }
         let mut shape = self.shape.clone();
@@ -235,8 +235,8 @@ pub fn advance(index: &mut [usize], shape: &[usize]) {
 pub fn broadcast_shape(left: &[usize], right: &[usize]) -> Vec<usize> {
     let rank = left.len().max(right.len());
     let size = |shape: &[usize], axis: usize| {
-        let lead = rank - shape.len();
-        if axis < lead { 1 } else { shape[axis - lead] }
+        let leading = rank - shape.len();
+        if axis < leading { 1 } else { shape[axis - leading] }
     };
     (0..rank)
         .map(|axis| match (size(left, axis), size(right, axis)) {

@@ -156,13 +156,16 @@ pub fn memory_layouts(row: &OpCase, instance: &Instance) -> Vec<MemoryLayout> {
     let applies = |memory_layout: MemoryLayout| match memory_layout {
         MemoryLayout::Dense => true,
         _ if row.dense_only.is_some() => false,
-        MemoryLayout::Broadcast => (0..instance.len())
-            .any(|at| can_repeat(row, at) && memory_layout.layout(&instance[at], at).is_some()),
+        MemoryLayout::Broadcast => (0..instance.len()).any(|position| {
+            can_repeat(row, position) && memory_layout.layout(&instance[position], position).is_some()
+        }),
         // With one input, `Mixed` only permutes the axes, as `Transposed` does.
         MemoryLayout::Mixed if instance.len() == 1 => {
             instance[0].len() > 2 && memory_layout.layout(&instance[0], 0).is_some()
         }
-        _ => (0..instance.len()).any(|at| memory_layout.layout(&instance[at], at).is_some()),
+        _ => {
+            (0..instance.len()).any(|position| memory_layout.layout(&instance[position], position).is_some())
+        }
     };
     MemoryLayout::ALL.into_iter().filter(|&memory_layout| applies(memory_layout)).collect()
 }

@@ -102,9 +102,13 @@ struct Session<'a> {
     row: &'a OpCase,
     check: Check,
     filter: &'a Filter,
+    /// The device under test, with guarded memory.
     device: Device,
+    /// The same device with every fused op composed of primitives.
     composed: Device,
+    /// The device that runs the same computation in float64 (see `Stepwise`).
     reference: Device,
+    /// The ops that ran on the device under test.
     trace: TraceHandle,
     oracle_cache: &'a OracleCache,
     /// Fingerprint of all values that were compared with the oracle.
@@ -189,10 +193,10 @@ impl<'a> Session<'a> {
     /// not apply to it.
     fn skip(&mut self, dtype: DType, why: &str, trace: &Trace) {
         let why = format!("{dtype}: {why}");
-        let lacks_itself = trace.unsupported.values().any(|op_error| op_error.lacking.contains(dtype.name()));
+        let lacks_dtype = trace.unsupported.values().any(|op_error| op_error.lacking.contains(dtype.name()));
         match trace.unsupported.is_empty() {
             true => self.outcome.skip(why),
-            false => self.outcome.record_unsupported(dtype, lacks_itself, why),
+            false => self.outcome.record_unsupported(dtype, lacks_dtype, why),
         }
     }
 
@@ -274,7 +278,7 @@ impl<'a> Session<'a> {
             };
             let compare_to = |want: &Array, steps: Option<&Array>| {
                 let limits = limits::forward(self.row, dtype, got_dtype, want, steps);
-                compare(got_dtype, &want.shape, &got.data, &want.data, |at| limits[at])
+                compare(got_dtype, &want.shape, &got.data, &want.data, |element| limits[element])
             };
             let rounded = expected.rounded.as_ref().and_then(|rounded| rounded.want.get(index));
             compared += compare_to(want, steps)
@@ -311,18 +315,26 @@ impl<'a> Session<'a> {
         let stepwise = self.stepwise(&expected, dtype, self.rounding_step());
         let rounded = self.row.rounded_gradients_of(dtype, &expected.case.inputs, &expected.cotangents);
         let mut compared = 0;
-        for at in self.row.differentiable_inputs(dtype) {
-            let want =
-                want[at].as_ref().ok_or_else(|| format!("input {at}: no differences were computed"))?;
-            let steps = stepwise.as_ref().and_then(|stepwise| stepwise.gradients[at].as_ref());
-            let steps: Vec<&Array> = steps.into_iter().chain(rounded.get(at)).collect();
+        for position in self.row.differentiable_inputs(dtype) {
+            let want = want[position]
+                .as_ref()
+                .ok_or_else(|| format!("input {position}: no differences were computed"))?;
+            let steps = stepwise.as_ref().and_then(|stepwise| stepwise.gradients[position].as_ref());
+            let steps: Vec<&Array> = steps.into_iter().chain(rounded.get(position)).collect();
             let compare_to = |want: &Gradient| {
-                self.compare_gradient(dtype, at, &expected.case.inputs[at], got[at].as_ref(), want, &steps)
+                self.compare_gradient(
+                    dtype,
+                    position,
+                    &expected.case.inputs[position],
+                    got[position].as_ref(),
+                    want,
+                    &steps,
+                )
             };
             compared += compare_to(want).or_else(|error| {
                 let Some(rounded) = &expected.rounded else { return Err(error) };
                 let want = self.rounded_gradients(dtype, rounded);
-                want[at].as_ref().and_then(|want| compare_to(want).ok()).ok_or(error)
+                want[position].as_ref().and_then(|want| compare_to(want).ok()).ok_or(error)
             })?;
         }
         Ok(compared)
@@ -331,7 +343,7 @@ impl<'a> Session<'a> {
     fn compare_gradient(
         &self,
         dtype: DType,
-        at: usize,
+        position: usize,
         input: &Array,
         got: Option<&Tensor>,
         want: &Gradient,
@@ -340,26 +352,26 @@ impl<'a> Session<'a> {
         let (got_dtype, got) = match got {
             Some(tensor) => values_of(tensor).map_err(|error| self.classify(error))?,
             // An output that does not depend on the input has a gradient of zero.
-            None => (self.row.inputs[at].class.dtype(dtype), Array::zeros(&input.shape)),
+            None => (self.row.inputs[position].class.dtype(dtype), Array::zeros(&input.shape)),
         };
         self.fingerprint(&got.data);
         match want {
             Gradient::Full(want) => {
                 let limits = limits::gradient(self.row, got_dtype, want, steps);
-                compare(got_dtype, &want.shape, &got.data, &want.data, |at| limits[at])
-                    .map_err(|mismatch| format!("gradient of input {at}: {mismatch}").into())
+                compare(got_dtype, &want.shape, &got.data, &want.data, |element| limits[element])
+                    .map_err(|mismatch| format!("gradient of input {position}: {mismatch}").into())
             }
             Gradient::Along(directions) => {
                 let limits = limits::gradient_along(self.row, got_dtype, directions, &got, steps);
                 for (number, (direction, want)) in directions.iter().enumerate() {
-                    let along = got.dot(direction);
+                    let got_along = got.dot(direction);
                     // Errors of elements are independent, so their squares add up.
                     let squares = direction.data.iter().zip(&limits).map(|(d, limit)| (d * limit).powi(2));
                     let limit = 4.0 * squares.sum::<f64>().sqrt();
-                    let within = (along - want).abs() <= limit;
-                    if !within {
+                    let is_within = (got_along - want).abs() <= limit;
+                    if !is_within {
                         let detail = format!(
-                            "gradient of input {at} along direction {number}: got {along:?}, want {want:?} within {limit:.3e}"
+                            "gradient of input {position} along direction {number}: got {got_along:?}, want {want:?} within {limit:.3e}"
                         );
                         return Err(detail.into());
                     }
@@ -386,7 +398,7 @@ impl<'a> Session<'a> {
         let directions: Vec<Option<Array>> = directions
             .into_iter()
             .enumerate()
-            .map(|(at, direction)| differentiable.contains(&at).then_some(direction))
+            .map(|(position, direction)| differentiable.contains(&position).then_some(direction))
             .collect();
         let function = |inputs: &[Array]| self.row.oracle_outputs(dtype, inputs);
         let cotangents = self.row.weights(&expected.cotangents);
@@ -400,14 +412,13 @@ impl<'a> Session<'a> {
                 Some(tensor) => values_of(tensor).map_err(|error| self.classify(error))?.1,
                 None => Array::zeros(&want.shape),
             };
-            compared +=
-                compare(dtype, &want.shape, &got.data, &want.data, |at| tolerance.limit(want.data[at]))
-                    .map_err(|mismatch| format!("second order, {what}: {mismatch}"))?;
+            compared += compare(dtype, &want.shape, &got.data, &want.data, |i| tolerance.limit(want.data[i]))
+                .map_err(|mismatch| format!("second order, {what}: {mismatch}"))?;
             Ok(())
         };
-        for (&at, got) in differentiable.iter().zip(&got_inputs) {
-            let want = weighted.second(&expected.case.inputs, at, &directions);
-            check(format!("input {at}"), got.as_ref(), &want)?;
+        for (&position, got) in differentiable.iter().zip(&got_inputs) {
+            let want = weighted.second(&expected.case.inputs, position, &directions);
+            check(format!("input {position}"), got.as_ref(), &want)?;
         }
         let derivatives = directional(&function, &expected.case.inputs, &directions);
         let with_cotangent = derivatives.iter().zip(&cotangents).filter(|(_, cotangent)| cotangent.is_some());
@@ -425,10 +436,10 @@ impl<'a> Session<'a> {
         let call =
             |device: &Device| no_grad(|| self.row.call(device, dtype, memory_layout, &expected.case.inputs));
         let fused = call(&self.device).map_err(|error| self.classify(error))?;
-        let backward = dtype.is_float()
+        let has_backward = dtype.is_float()
             && self.row.forward_only.is_none()
             && !self.row.differentiable_inputs(dtype).is_empty();
-        if backward {
+        if has_backward {
             self.row
                 .run_backward(&self.device, dtype, memory_layout, &expected.case.inputs, &expected.cotangents)
                 .map_err(|error| self.classify(error))?;
@@ -439,7 +450,7 @@ impl<'a> Session<'a> {
         let composed = call(&self.composed).map_err(|error| self.classify(error))?;
         let mut compared = self.compare_outputs(case, &expected, &composed, ResultRounding::PerPrimitive)?;
         compared += self.compare_fused(case, &expected, &fused, &composed)?;
-        if backward {
+        if has_backward {
             compared += self.compare_gradients(case, &self.composed)?;
         }
         Ok(compared)
@@ -463,8 +474,8 @@ impl<'a> Session<'a> {
             let steps = stepwise.as_ref().and_then(|stepwise| stepwise.outputs.get(index));
             let fused_limits = limits::forward(self.row, dtype, got_dtype, &expected.want[index], None);
             let composed_limits = limits::forward(self.row, dtype, got_dtype, &expected.want[index], steps);
-            compared += compare(got_dtype, &want.shape, &got.data, &want.data, |at| {
-                fused_limits[at] + composed_limits[at]
+            compared += compare(got_dtype, &want.shape, &got.data, &want.data, |element| {
+                fused_limits[element] + composed_limits[element]
             })
             .map_err(|mismatch| format!("output {index}, fused against composed: {mismatch}"))?;
         }

@@ -128,22 +128,24 @@ pub fn compare(
     limit: impl Fn(usize) -> f64,
 ) -> Result<usize, Box<Mismatch>> {
     assert!(got.len() == want.len(), "as many elements on both sides");
-    let is_bad = |&at: &usize| !agrees(dtype, got[at], want[at], limit(at));
+    let is_bad = |&position: &usize| !agrees(dtype, got[position], want[position], limit(position));
     let Some(first) = (0..got.len()).find(is_bad) else { return Ok(got.len()) };
-    let describe = |at: usize| ElementError {
-        index: index_of(shape, at),
-        got: got[at],
-        want: want[at],
-        limit: limit(at),
+    let describe = |position: usize| ElementError {
+        index: index_of(shape, position),
+        got: got[position],
+        want: want[position],
+        limit: limit(position),
     };
     // A NaN ratio, and any difference where the limit is 0, counts as infinite.
-    let excess = |at: usize| {
-        let ratio = (got[at] - want[at]).abs() / limit(at);
+    let excess = |position: usize| {
+        let ratio = (got[position] - want[position]).abs() / limit(position);
         if ratio.is_nan() { f64::INFINITY } else { ratio }
     };
     let bad: Vec<usize> = (first..got.len()).filter(is_bad).collect();
-    let worst =
-        bad.iter().copied().fold(first, |worst, at| if excess(at) > excess(worst) { at } else { worst });
+    let worst = bad
+        .iter()
+        .copied()
+        .fold(first, |worst, position| if excess(position) > excess(worst) { position } else { worst });
     let squares = |values: &mut dyn Iterator<Item = f64>| values.map(|v| v * v).sum::<f64>();
     let difference = squares(&mut got.iter().zip(want).map(|(g, w)| g - w));
     Err(Box::new(Mismatch {

@@ -104,7 +104,7 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Creates an empty coverage. `scope` and `part` describe what is going to be run.
+    /// Creates an empty coverage. `scope` and `shard` describe what is going to be run.
     pub fn new(target: &Target, scope: &str, shard: Shard) -> Coverage {
         Coverage {
             device: target.device.name().to_string(),
@@ -117,10 +117,10 @@ impl Coverage {
 
     /// Adds the outcome of `check` for `op`.
     pub fn record(&mut self, op: &str, check: Check, outcome: &Outcome) {
-        let found = self.ops.entry(op.to_string()).or_default();
-        found.cases += outcome.cases - outcome.failures.len();
+        let coverage = self.ops.entry(op.to_string()).or_default();
+        coverage.cases += outcome.cases - outcome.failures.len();
         for (dtype, tally) in &outcome.dtypes {
-            let cell = found.cells.entry((*dtype).to_string()).or_default();
+            let cell = coverage.cells.entry((*dtype).to_string()).or_default();
             match check {
                 Check::Forward => cell.forward = cell.forward.with(Support::of(tally)),
                 Check::Backward => cell.backward = cell.backward.with(Support::of(tally)),
@@ -162,8 +162,8 @@ impl Coverage {
 
     /// Returns every op and dtype with its cell.
     pub fn cells(&self) -> impl Iterator<Item = (&str, &str, Cell)> {
-        self.ops.iter().flat_map(|(op, found)| {
-            found.cells.iter().map(move |(dtype, &cell)| (op.as_str(), dtype.as_str(), cell))
+        self.ops.iter().flat_map(|(op, coverage)| {
+            coverage.cells.iter().map(move |(dtype, &cell)| (op.as_str(), dtype.as_str(), cell))
         })
     }
 }
@@ -195,9 +195,10 @@ pub fn measure(target: &Target) -> Coverage {
             }
         }
     }
-    let found = in_threads(runs.len(), |at| check_row(&runs[at].2, runs[at].1, target, &Filter::default()));
+    let outcomes =
+        in_threads(runs.len(), |index| check_row(&runs[index].2, runs[index].1, target, &Filter::default()));
     let mut coverage = Coverage::new(target, "each row on its smallest shapes", Shard::default());
-    for ((op, check, _), outcome) in runs.iter().zip(&found) {
+    for ((op, check, _), outcome) in runs.iter().zip(&outcomes) {
         coverage.record(op, *check, outcome);
     }
     coverage
@@ -212,15 +213,15 @@ fn in_threads<T: Send>(count: usize, run: impl Fn(usize) -> T + Sync) -> Vec<T> 
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
         numbers.take_while(|&number| number < count).map(|number| (number, run(number))).collect()
     };
-    let mut found: Vec<(usize, T)> = std::thread::scope(|scope| {
+    let mut results: Vec<(usize, T)> = std::thread::scope(|scope| {
         let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let all: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         all.into_iter()
             .flat_map(|thread| thread.join().unwrap_or_else(|cause| resume_unwind(cause)))
             .collect()
     });
-    found.sort_by_key(|(number, _)| *number);
-    found.into_iter().map(|(_, result)| result).collect()
+    results.sort_by_key(|(number, _)| *number);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 fn smallest_in(row: &OpCase, dtype: DType) -> Option<OpCase> {
@@ -305,6 +306,7 @@ pub(crate) mod tests {
             [Support::Composed, Support::Composed, Support::No]
         );
     }
+
     #[test]
     fn an_unsupported_target_of_a_conversion_does_not_affect_its_source_dtype() {
         let mut coverage = Coverage::default();

@@ -44,7 +44,8 @@ pub fn compare_devices(
         )));
     }
     let repeat = |rerun: Rerun| {
-        let moved = inputs.iter().enumerate().map(|(at, input)| rerun.apply(&format!("input {at}"), input));
+        let moved =
+            inputs.iter().enumerate().map(|(index, input)| rerun.apply(&format!("input {index}"), input));
         on_device(&f, b, &moved.collect::<Result<Vec<_>>>()?)
     };
     let compared = comparison.compare_all(&first, &second, repeat, |_| None)?;
@@ -69,7 +70,7 @@ pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usiz
     comparison.compare(what, left, right, || Ok(Allowance::zero(right)))
 }
 
-/// Returns the outputs of `f`, then the gradient of each input.
+/// Returns the outputs of `f`, then the gradients of the floating inputs.
 fn on_device(
     f: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     device: &Device,
@@ -88,12 +89,12 @@ fn on_device(
     let cotangents = roots.iter().map(|root| random_cotangent(root, &mut rng)).collect::<Result<Vec<_>>>()?;
     let leaves: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut found = grad(&roots, &leaves, &cotangents, options)?.into_iter();
+    let mut gradients = grad(&roots, &leaves, &cotangents, options)?.into_iter();
     let mut computed: Computed =
-        (0..).map(|at| format!("output {at}")).zip(outputs.into_iter().map(Some)).collect();
-    for (at, leaf) in leaves.iter().enumerate() {
-        let gradient = if leaf.needs_grad() { found.next().flatten() } else { None };
-        computed.push((format!("gradient of input {at}"), gradient));
+        (0..).map(|index| format!("output {index}")).zip(outputs.into_iter().map(Some)).collect();
+    for (index, leaf) in leaves.iter().enumerate() {
+        let gradient = if leaf.needs_grad() { gradients.next().flatten() } else { None };
+        computed.push((format!("gradient of input {index}"), gradient));
     }
     Ok(computed)
 }

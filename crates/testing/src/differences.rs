@@ -8,6 +8,11 @@ use crate::values::Rng;
 pub const FULL_LIMIT: usize = 512;
 /// The number of random directions for a larger input.
 pub const DIRECTIONS: usize = 4;
+/// The step of first-order central differences: near the cube root of f64's precision, where
+/// truncation and rounding errors balance.
+const FIRST_ORDER_STEP: f64 = 1e-5;
+/// The step of mixed second-order differences: near the fourth root of f64's precision.
+const SECOND_ORDER_STEP: f64 = 2e-4;
 
 /// A float64 function of arrays whose outputs are weighted by cotangents: `L(x) = sum_k
 /// <cotangent_k, f(x)_k>`.
@@ -18,7 +23,7 @@ pub struct Weighted<'a> {
     pub cotangents: &'a [Option<Array>],
 }
 
-/// What is known of the gradient of one input.
+/// The gradient of one input, or derivatives along some directions if it is large.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Gradient {
     /// Every partial derivative.
@@ -43,47 +48,47 @@ impl Weighted<'_> {
             .sum()
     }
 
-    /// Returns the derivative of `L` at `inputs` along `direction` of input `which`.
-    pub fn along(&self, inputs: &[Array], which: usize, direction: &Array) -> f64 {
-        let step = 1e-5;
+    /// Returns the derivative of `L` at `inputs` along `direction` of input `position`.
+    pub fn along(&self, inputs: &[Array], position: usize, direction: &Array) -> f64 {
+        let step = FIRST_ORDER_STEP;
         let moved = |sign: f64| {
             let mut inputs = inputs.to_vec();
-            inputs[which] = inputs[which].zip(direction, |x, d| x + sign * step * d);
+            inputs[position] = inputs[position].zip(direction, |x, d| x + sign * step * d);
             inputs
         };
         self.difference(&moved(1.0), &moved(-1.0)) / (2.0 * step)
     }
 
-    /// Returns the gradient of `L` at `inputs` for input `which`.
-    pub fn gradient(&self, inputs: &[Array], which: usize, rng: &mut Rng) -> Gradient {
-        let elements = inputs[which].elements();
+    /// Returns the gradient of `L` at `inputs` for input `position`.
+    pub fn gradient(&self, inputs: &[Array], position: usize, rng: &mut Rng) -> Gradient {
+        let elements = inputs[position].elements();
         if elements > FULL_LIMIT {
-            let shape = &inputs[which].shape;
+            let shape = &inputs[position].shape;
             let directions = (0..DIRECTIONS).map(|_| {
                 let direction = Array::from_fn(shape, |_| rng.uniform(-1.0, 1.0));
-                let derivative = self.along(inputs, which, &direction);
+                let derivative = self.along(inputs, position, &direction);
                 (direction, derivative)
             });
             return Gradient::Along(directions.collect());
         }
         let (mut up, mut down) = (inputs.to_vec(), inputs.to_vec());
-        let mut gradient = Array::zeros(&inputs[which].shape);
+        let mut gradient = Array::zeros(&inputs[position].shape);
         for at in 0..elements {
-            let x = inputs[which].data[at];
-            let step = 1e-5 * x.abs().max(1.0);
-            (up[which].data[at], down[which].data[at]) = (x + step, x - step);
+            let x = inputs[position].data[at];
+            let step = FIRST_ORDER_STEP * x.abs().max(1.0);
+            (up[position].data[at], down[position].data[at]) = (x + step, x - step);
             // The actual distance in floating point, not the nominal one.
             gradient.data[at] = self.difference(&up, &down) / ((x + step) - (x - step));
-            (up[which].data[at], down[which].data[at]) = (x, x);
+            (up[position].data[at], down[position].data[at]) = (x, x);
         }
         Gradient::Full(gradient)
     }
 
-    /// Returns the gradient, for input `which`, of the derivative of `L` along `directions` (one
+    /// Returns the gradient, for input `position`, of the derivative of `L` along `directions` (one
     /// for each input, `None` for inputs that are held constant), by mixed central differences. It
     /// is a product of the second derivative with `directions`.
-    pub fn second(&self, inputs: &[Array], which: usize, directions: &[Option<Array>]) -> Array {
-        let step = 2e-4;
+    pub fn second(&self, inputs: &[Array], position: usize, directions: &[Option<Array>]) -> Array {
+        let step = SECOND_ORDER_STEP;
         let move_along = |inputs: &[Array], sign: f64| -> Vec<Array> {
             inputs
                 .iter()
@@ -94,19 +99,19 @@ impl Weighted<'_> {
                 })
                 .collect()
         };
-        let mut at_both = [inputs.to_vec(), inputs.to_vec()];
-        let mut second = Array::zeros(&inputs[which].shape);
-        for at in 0..inputs[which].elements() {
-            let x = inputs[which].data[at];
-            at_both[0][which].data[at] = x + step;
-            at_both[1][which].data[at] = x - step;
-            let [right, left] = &at_both;
-            let slope = |inputs: &[Array]| {
+        let mut shifted = [inputs.to_vec(), inputs.to_vec()];
+        let mut second = Array::zeros(&inputs[position].shape);
+        for at in 0..inputs[position].elements() {
+            let x = inputs[position].data[at];
+            shifted[0][position].data[at] = x + step;
+            shifted[1][position].data[at] = x - step;
+            let [right, left] = &shifted;
+            let derivative = |inputs: &[Array]| {
                 self.difference(&move_along(inputs, 1.0), &move_along(inputs, -1.0)) / (2.0 * step)
             };
-            second.data[at] = (slope(right) - slope(left)) / (2.0 * step);
-            at_both[0][which].data[at] = x;
-            at_both[1][which].data[at] = x;
+            second.data[at] = (derivative(right) - derivative(left)) / (2.0 * step);
+            shifted[0][position].data[at] = x;
+            shifted[1][position].data[at] = x;
         }
         second
     }
@@ -124,7 +129,7 @@ pub fn directional(
     inputs: &[Array],
     directions: &[Option<Array>],
 ) -> Vec<Array> {
-    let step = 1e-5;
+    let step = FIRST_ORDER_STEP;
     let moved = |sign: f64| -> Vec<Array> {
         inputs
             .iter()

@@ -107,8 +107,8 @@ fn gradients(outputs: &[Tensor], leaves: &[Tensor], weights: &[Vec<f64>]) -> Res
     }
     let targets: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut found = grad(&roots, &targets, &cotangents, options)?.into_iter();
-    let one = |leaf: &Tensor| if leaf.needs_grad() { found.next().flatten() } else { None };
+    let mut computed = grad(&roots, &targets, &cotangents, options)?.into_iter();
+    let one = |leaf: &Tensor| if leaf.needs_grad() { computed.next().flatten() } else { None };
     Ok(leaves.iter().map(one).collect())
 }
 
@@ -158,7 +158,7 @@ impl Estimate {
         }
     }
 
-    /// Returns whether further steps would hardly improve the estimate.
+    /// Returns whether other steps would hardly improve the estimate.
     fn is_good(&self) -> bool {
         self.uncertainty() <= ELEMENT_TOLERANCE * self.value.abs()
     }
@@ -192,8 +192,8 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
         for (element, (&got, want)) in got.iter().zip(&estimates).enumerate() {
             let limit = ELEMENT_TOLERANCE * want.value.abs() + INPUT_TOLERANCE * scale + want.uncertainty();
             let error = (got - want.value).abs();
-            let within = error <= limit;
-            if !within {
+            let is_within = error <= limit;
+            if !is_within {
                 let custom_gradients = match self.custom_gradients.join(", ") {
                     names if names.is_empty() => names,
                     names => format!("; gradients that were given: that of {names}"),
@@ -219,8 +219,8 @@ impl<F: Fn(&[Tensor]) -> Result<Vec<Tensor>>> Weighted<'_, F> {
             let (once, twice) = (shifted(step)?, shifted(2.0 * step)?);
             let truncation = (twice.value - once.value).abs();
             let estimate = Estimate { truncation, ..once };
-            let better = best.is_none_or(|best| estimate.is_better(&best));
-            if estimate.uncertainty().is_finite() && estimate.value.is_finite() && better {
+            let is_better = best.is_none_or(|best| estimate.is_better(&best));
+            if estimate.uncertainty().is_finite() && estimate.value.is_finite() && is_better {
                 best = Some(estimate);
             }
             if best.is_some_and(|best| best.is_good()) {
@@ -351,15 +351,15 @@ mod tests {
     fn integers_are_held_constant_and_every_output_counts() {
         let device = ternion_cpu::device();
         let x = Tensor::from_slice(&[0.5, -1.0, 2.0, 0.1], [2, 2], &device).unwrap();
-        let rows = Tensor::from_slice(&[1i64, 0, 1], [3], &device).unwrap();
+        let index = Tensor::from_slice(&[1i64, 0, 1], [3], &device).unwrap();
         let select = |x: &[Tensor]| x[0].index_select(0, &x[1]);
-        assert_eq!(gradcheck(select, &[x.clone(), rows.clone()]).unwrap().compared, 4);
+        assert_eq!(gradcheck(select, &[x.clone(), index.clone()]).unwrap().compared, 4);
         let both = |factor: f64| {
             let f = move |x: &[Tensor]| {
                 let chosen = x[0].index_select(0, &x[1])?;
                 Ok(vec![chosen.exp()?, x[1].clone(), with_gradient_times(factor, &chosen.tanh()?)?])
             };
-            gradcheck_all(f, &[x.clone(), rows.clone()])
+            gradcheck_all(f, &[x.clone(), index.clone()])
         };
         assert_eq!(both(1.0).unwrap().compared, 4);
         assert!(both(1.01).is_err(), "the last output");

@@ -1,5 +1,5 @@
 //! A device that checks every op: only the elements of its outputs may change, and a second run
-//! must give the same bits.
+//! must compute the same bits.
 
 use crate::kinds::OpName;
 use crate::phase::{self, Phase};
@@ -146,9 +146,11 @@ impl TraceHandle {
     }
 }
 
+/// A buffer of a [`Guarded`] device: a buffer of the inner device with margins at both ends.
 #[derive(Debug)]
 struct Fenced {
     inner: Buffer,
+    /// The size without the margins.
     bytes: usize,
     version: AtomicU64,
     /// The contents of `inner` as last written by the host or by a checked op. `None` if they must
@@ -202,9 +204,9 @@ fn snapshots<'a>(
 ) -> Result<Vec<Snapshot<'a>>> {
     let mut all: Vec<Snapshot<'a>> = Vec::new();
     for (view, is_output) in inputs.iter().map(|v| (v, false)).chain(outputs.iter().map(|v| (v, true))) {
-        let found = all.iter().position(|snapshot| std::ptr::eq(snapshot.fenced, view.fenced));
-        let at = match found {
-            Some(at) => at,
+        let existing = all.iter().position(|snapshot| std::ptr::eq(snapshot.fenced, view.fenced));
+        let index = match existing {
+            Some(index) => index,
             None => {
                 let known = view.fenced.known().take();
                 let bytes = match known {
@@ -218,7 +220,7 @@ fn snapshots<'a>(
         if is_output {
             let size = view.dtype.size();
             for position in view.layout.positions() {
-                all[at].writable[position * size..(position + 1) * size].fill(true);
+                all[index].writable[position * size..(position + 1) * size].fill(true);
             }
         }
     }
@@ -255,17 +257,19 @@ impl Guarded {
 }
 
 fn only_outputs_changed(op: &Op, before: &Snapshot<'_>, after: &[u8], outputs: &[Shifted<'_>]) -> Result<()> {
-    let changed = (0..after.len()).find(|&at| !before.writable[at] && before.bytes[at] != after[at]);
-    let Some(at) = changed else { return Ok(()) };
+    let changed = (0..after.len()).find(|&byte| !before.writable[byte] && before.bytes[byte] != after[byte]);
+    let Some(byte) = changed else { return Ok(()) };
     let owner = outputs.iter().position(|view| std::ptr::eq(view.fenced, before.fenced));
     let end = after.len() - MARGIN;
     let location = match owner {
-        Some(output) if at < MARGIN => format!("{} bytes before the memory of output {output}", MARGIN - at),
-        Some(output) if at >= end => format!("{} bytes after the memory of output {output}", at - end),
-        Some(output) => {
-            format!("byte {} of the memory of output {output}, between its elements", at - MARGIN)
+        Some(output) if byte < MARGIN => {
+            format!("{} bytes before the memory of output {output}", MARGIN - byte)
         }
-        None => format!("byte {} of the memory of an input", at as isize - MARGIN as isize),
+        Some(output) if byte >= end => format!("{} bytes after the memory of output {output}", byte - end),
+        Some(output) => {
+            format!("byte {} of the memory of output {output}, between its elements", byte - MARGIN)
+        }
+        None => format!("byte {} of the memory of an input", byte as isize - MARGIN as isize),
     };
     Err(Error::invalid(op.name(), format!("guarded: wrote outside its outputs: {location}")))
 }
@@ -330,18 +334,18 @@ impl Backend for Guarded {
 
     fn upload(&self, host: &[u8], to: &Buffer, offset_bytes: usize) -> Result<()> {
         let to = fenced(to)?;
-        within(to, offset_bytes, host.len())?;
-        let (mut known, at) = (to.known(), offset_bytes + self.margin());
-        self.inner.backend().upload(host, &to.inner, at).inspect_err(|_| *known = None)?;
+        check_range(to, offset_bytes, host.len())?;
+        let (mut known, start) = (to.known(), offset_bytes + self.margin());
+        self.inner.backend().upload(host, &to.inner, start).inspect_err(|_| *known = None)?;
         if let Some(known) = &mut *known {
-            known[at..at + host.len()].copy_from_slice(host);
+            known[start..start + host.len()].copy_from_slice(host);
         }
         Ok(())
     }
 
     fn download(&self, from: &Buffer, offset_bytes: usize, host: &mut [u8]) -> Result<()> {
         let from = fenced(from)?;
-        within(from, offset_bytes, host.len())?;
+        check_range(from, offset_bytes, host.len())?;
         self.inner.backend().download(&from.inner, offset_bytes + self.margin(), host)
     }
 
@@ -395,7 +399,7 @@ impl Backend for Guarded {
     }
 }
 
-fn within(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {
+fn check_range(buffer: &Fenced, offset: usize, bytes: usize) -> Result<()> {
     match offset.checked_add(bytes).is_some_and(|end| end <= buffer.bytes) {
         true => Ok(()),
         false => Err(Error::invalid(

@@ -17,20 +17,23 @@ const MAX_ROUNDING_ERROR: f64 = 1.0 / 16.0;
 pub fn forward(row: &OpCase, dtype: DType, output: DType, want: &Array, stepwise: Option<&Array>) -> Limits {
     let exact = row.exact || !output.is_float();
     let tolerance = row.tolerances[usize::from(dtype != DType::F64)];
-    let output_rounding = |at: usize| match output.is_half() {
-        true => 2.0 * (round_to(output, want.data[at]) - want.data[at]).abs() + ulp(output, want.data[at]),
-        false if row.casts && output == DType::F32 && dtype == DType::F64 => ulp(output, want.data[at]),
+    let output_rounding = |position: usize| match output.is_half() {
+        true => {
+            2.0 * (round_to(output, want.data[position]) - want.data[position]).abs()
+                + ulp(output, want.data[position])
+        }
+        false if row.casts && output == DType::F32 && dtype == DType::F64 => ulp(output, want.data[position]),
         false => 0.0,
     };
     let error = stepwise.map_or(0.0, |stepwise| relative_error(dtype, want, stepwise));
     let scale = scale(want);
     (0..want.elements())
-        .map(|at| match exact {
+        .map(|position| match exact {
             true => 0.0,
             false => {
-                let value = want.data[at];
+                let value = want.data[position];
                 tolerance.limit(finite(value))
-                    + finite(output_rounding(at))
+                    + finite(output_rounding(position))
                     + 2.0 * error * (finite(value).abs() + scale)
             }
         })

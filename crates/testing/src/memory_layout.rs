@@ -107,6 +107,8 @@ pub fn broadcast_axis(shape: &[usize]) -> Option<usize> {
     shape.iter().position(|&size| size > 1)
 }
 
+/// Returns row-major strides with gaps of 3 elements between rows (every second element, if there
+/// is one axis). Like the offset of 5 elements, they are not a multiple of a vector load.
 fn sliced_strides(shape: &[usize]) -> Vec<isize> {
     let mut strides = vec![0; shape.len()];
     let mut step = if shape.len() == 1 { 2 } else { 1 };
@@ -127,24 +129,24 @@ pub fn repeat_first(array: &Array) -> Array {
 
 /// Returns the bytes of `values` in `dtype`.
 pub fn encode(dtype: DType, values: &[f64]) -> Vec<u8> {
-    fn with<T: Element>(values: &[f64]) -> Vec<u8> {
+    fn encode_as<T: Element>(values: &[f64]) -> Vec<u8> {
         let values: Vec<T> = values.iter().map(|&value| T::from_scalar(Scalar::Float(value))).collect();
         T::to_bytes(&values).into_owned()
     }
     match dtype {
-        DType::F64 => with::<f64>(values),
-        DType::F32 => with::<f32>(values),
-        DType::F16 => with::<half::f16>(values),
-        DType::BF16 => with::<half::bf16>(values),
-        DType::I64 => with::<i64>(values),
-        DType::I32 => with::<i32>(values),
-        DType::I16 => with::<i16>(values),
-        DType::I8 => with::<i8>(values),
-        DType::U64 => with::<u64>(values),
-        DType::U32 => with::<u32>(values),
-        DType::U16 => with::<u16>(values),
-        DType::U8 => with::<u8>(values),
-        DType::Bool => with::<bool>(values),
+        DType::F64 => encode_as::<f64>(values),
+        DType::F32 => encode_as::<f32>(values),
+        DType::F16 => encode_as::<half::f16>(values),
+        DType::BF16 => encode_as::<half::bf16>(values),
+        DType::I64 => encode_as::<i64>(values),
+        DType::I32 => encode_as::<i32>(values),
+        DType::I16 => encode_as::<i16>(values),
+        DType::I8 => encode_as::<i8>(values),
+        DType::U64 => encode_as::<u64>(values),
+        DType::U32 => encode_as::<u32>(values),
+        DType::U16 => encode_as::<u16>(values),
+        DType::U8 => encode_as::<u8>(values),
+        DType::Bool => encode_as::<bool>(values),
     }
 }
 

@@ -105,19 +105,19 @@ impl Log {
 
     /// Returns the location of an event after the marks for which `before` holds.
     fn location(&self, before: impl Fn(&Mark) -> bool) -> String {
-        let (mut inside, mut last): (Vec<&str>, Option<&str>) = (Vec::new(), None);
+        let (mut open_layers, mut last): (Vec<&str>, Option<&str>) = (Vec::new(), None);
         let passed = self.marks.iter().take_while(|mark| before(mark)).count();
         for mark in &self.marks[..passed] {
             match mark.event {
-                Event::Entered => inside.push(&mark.label),
+                Event::Entered => open_layers.push(&mark.label),
                 Event::Left => {
-                    inside.pop();
+                    open_layers.pop();
                     last = Some(&mark.label);
                 }
                 Event::Output => last = Some(&mark.label),
             }
         }
-        if let Some(layer) = inside.last() {
+        if let Some(layer) = open_layers.last() {
             return format!("in {layer}");
         }
         let next = self.marks.get(passed).map(|mark| match mark.event {
@@ -243,18 +243,18 @@ pub(crate) fn pair_steps(
     first: &[Step],
     second: &[Step],
 ) -> std::result::Result<Vec<(usize, usize)>, String> {
-    let (mut pairs, mut at, mut other) = (Vec::new(), 0, 0);
+    let (mut pairs, mut index_a, mut index_b) = (Vec::new(), 0, 0);
     let is_copy = |step: Option<&Step>| step.is_some_and(|step| step.op == Some("copy"));
-    while at < first.len() || other < second.len() {
-        let (step_a, step_b) = (first.get(at), second.get(other));
+    while index_a < first.len() || index_b < second.len() {
+        let (step_a, step_b) = (first.get(index_a), second.get(index_b));
         let same = |(step_a, step_b): (&Step, &Step)| step_a.op == step_b.op && step_a.name == step_b.name;
         if step_a.zip(step_b).is_some_and(same) {
-            pairs.push((at, other));
-            (at, other) = (at + 1, other + 1);
+            pairs.push((index_a, index_b));
+            (index_a, index_b) = (index_a + 1, index_b + 1);
         } else if is_copy(step_a) {
-            at += 1;
+            index_a += 1;
         } else if is_copy(step_b) {
-            other += 1;
+            index_b += 1;
         } else {
             let text = |step: Option<&Step>| match step {
                 None => "nothing more".to_string(),

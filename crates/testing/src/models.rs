@@ -74,9 +74,16 @@ struct ModelRun {
 
 type Call<'f, M> = &'f dyn Fn(&M, &Device, Rerun) -> Result<ModelRun>;
 
-fn compare<M: Module + ?Sized>(first: &M, second: &M, other: &Device, run: Call<'_, M>) -> Result<usize> {
+/// Compares two models. Those without parameters and buffers run on `default_device`.
+fn compare<M: Module + ?Sized>(
+    first: &M,
+    second: &M,
+    default_device: &Device,
+    run: Call<'_, M>,
+) -> Result<usize> {
     let (members_a, members_b) = (Members::of(first), Members::of(second));
-    let devices = [&members_a, &members_b].map(|members| members.device().unwrap_or_else(|| other.clone()));
+    let devices =
+        [&members_a, &members_b].map(|members| members.device().unwrap_or_else(|| default_device.clone()));
     let comparison = Comparison::new(OP, devices[0].name(), devices[1].name());
     let mut compared = compare_members(&comparison, &members_a, &members_b)?;
     let pass = |model: &M, members: &Members, device: &Device, rerun| {
@@ -130,9 +137,9 @@ fn compare_steps(
 ) -> Result<usize> {
     let pairs = pair_steps(tested, reference)
         .map_err(|detail| Error::invalid(OP, format!("models that compute differently: {detail}")))?;
-    let of_reference = |steps: &[Step]| select_steps(steps, pairs.iter().map(|&(_, at)| at));
-    let of_tested = select_steps(tested, pairs.iter().map(|&(at, _)| at));
-    let part = |at: usize| Some(reference[pairs[at].1].part.clone()).filter(|part| !part.is_empty());
+    let of_reference = |steps: &[Step]| select_steps(steps, pairs.iter().map(|&(_, index)| index));
+    let of_tested = select_steps(tested, pairs.iter().map(|&(index, _)| index));
+    let part = |index: usize| Some(reference[pairs[index].1].part.clone()).filter(|part| !part.is_empty());
     let rerun = |inputs| Ok(of_reference(&rerun(inputs)?));
     comparison.compare_all(&of_tested, &of_reference(reference), rerun, part)
 }
@@ -257,10 +264,12 @@ impl Pass {
         members.with_restored_state(rerun, || {
             let (mut trace, run_result) = ModelTrace::record(model, || run(rerun))?;
             let mut forward = trace.forward();
-            let suffix =
-                |at: usize| if run_result.outputs.len() == 1 { String::new() } else { format!(" {at}") };
-            for (at, output) in run_result.outputs.iter().enumerate() {
-                forward.push(unlocated_step(format!("output{} of the model", suffix(at)), output.detach()));
+            let suffix = |index: usize| {
+                if run_result.outputs.len() == 1 { String::new() } else { format!(" {index}") }
+            };
+            for (index, output) in run_result.outputs.iter().enumerate() {
+                forward
+                    .push(unlocated_step(format!("output{} of the model", suffix(index)), output.detach()));
             }
             for (name, buffer) in &members.buffers {
                 forward.push(unlocated_step(format!("buffer {name} after the forward"), buffer.tensor()));

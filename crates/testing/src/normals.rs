@@ -14,7 +14,8 @@ const NORMALS_PER_DIFFERENCE: usize = 20_000;
 const SEED: u64 = 16;
 
 /// Words of the random stream of [`SEED`] with extreme upper 24 bits: block index, word index in
-/// the block, and these bits. For even words the bits are `2^24 u - 1`, for odd words `2^24 v`.
+/// the block, and these bits. A normal is `sqrt(-2 ln u) cos(2 pi v)` of an even and the next odd
+/// word: the bits are `2^24 u - 1` for even words, and `2^24 v` for odd words.
 const EXTREMES: [(u64, usize, u32); 16] = [
     // u is 2^-24 and 2^-23: the largest radii.
     (487_624, 0, 0x000000),
@@ -58,17 +59,17 @@ pub fn normals_agree(device: &Device, reference: &Device) -> Result<()> {
             device.seed(seed);
             Tensor::randn([count], DType::F32, device)?.to_vec::<f32>()
         };
-        let (found, expected) = (sample(device)?, sample(reference)?);
-        for (at, (found, expected)) in found.into_iter().zip(expected).enumerate() {
-            let distance = (order(found) - order(expected)).abs();
-            assert!(distance <= 1, "seed {seed}, number {at}: {found:e} instead of {expected:e}");
+        let (actual, expected) = (sample(device)?, sample(reference)?);
+        for (index, (actual, expected)) in actual.into_iter().zip(expected).enumerate() {
+            let distance = (order(actual) - order(expected)).abs();
+            assert!(distance <= 1, "seed {seed}, number {index}: {actual:e} instead of {expected:e}");
             differing += usize::from(distance != 0);
         }
         compared += count;
     }
-    let share = format!("{differing} of {compared} normals have other bits than the reference");
-    assert!(differing * NORMALS_PER_DIFFERENCE <= compared, "{share}");
-    println!("{share}");
+    let summary = format!("{differing} of {compared} normals have other bits than the reference");
+    assert!(differing * NORMALS_PER_DIFFERENCE <= compared, "{summary}");
+    println!("{summary}");
     Ok(())
 }
 
@@ -88,11 +89,11 @@ pub fn extreme_normals_agree(device: &Device, reference: &Device) -> Result<()> 
             let op = Normal { shape: Shape::new(&[2])?, dtype: DType::F32, offset: 0 };
             Ok(apply_on(op, device, &[&state])?.into_vec()[0].to_vec::<f32>()?[word / 2])
         };
-        let (found, expected) = (sample(device)?, sample(reference)?);
+        let (actual, expected) = (sample(device)?, sample(reference)?);
         assert_eq!(
-            found.to_bits(),
+            actual.to_bits(),
             expected.to_bits(),
-            "block {block}, word {word} = {upper:#x}: {found:e} instead of {expected:e}"
+            "block {block}, word {word} = {upper:#x}: {actual:e} instead of {expected:e}"
         );
     }
     Ok(())
@@ -117,10 +118,10 @@ pub fn uniforms_and_bits_agree(device: &Device, reference: &Device) -> Result<()
             device.seed(count as u64);
             let state = Tensor::from_slice(&[-5i64, 0xffff_fff0], [2], device)?;
             let shape = Shape::new(&[count])?;
-            let of = |op: Op| apply_on(op, device, &[&state])?.into_vec()[0].to_vec_f64();
+            let run = |op: Op| apply_on(op, device, &[&state])?.into_vec()[0].to_vec_f64();
             Ok([
-                of(RandomBits { shape, bits: 31, offset: 1 }.into())?,
-                of(Uniform { shape, dtype: DType::F32, offset: 1 }.into())?,
+                run(RandomBits { shape, bits: 31, offset: 1 }.into())?,
+                run(Uniform { shape, dtype: DType::F32, offset: 1 }.into())?,
                 Tensor::randint(-700, 60_000, [count], DType::I32, device)?.to_vec_f64()?,
                 Tensor::permutation(count, device)?.to_vec_f64()?,
             ])

@@ -23,12 +23,12 @@ pub fn log_sum_exp(slice: &[f64]) -> f64 {
 
 /// Returns `a [.., m, k] x b [.., k, n] -> [.., m, n]` with leading axes broadcast.
 pub fn matmul(a: &Array, b: &Array) -> Array {
-    let (abatch, amat) = a.shape.split_at(a.rank() - 2);
-    let (bbatch, bmat) = b.shape.split_at(b.rank() - 2);
-    let batch = crate::array::broadcast_shape(abatch, bbatch);
-    let (m, k, n) = (amat[0], amat[1], bmat[1]);
-    let a = a.expand(&[&batch[..], amat].concat());
-    let b = b.expand(&[&batch[..], bmat].concat());
+    let (a_batch, a_matrix) = a.shape.split_at(a.rank() - 2);
+    let (b_batch, b_matrix) = b.shape.split_at(b.rank() - 2);
+    let batch = crate::array::broadcast_shape(a_batch, b_batch);
+    let (m, k, n) = (a_matrix[0], a_matrix[1], b_matrix[1]);
+    let a = a.expand(&[&batch[..], a_matrix].concat());
+    let b = b.expand(&[&batch[..], b_matrix].concat());
     let batches: usize = batch.iter().product();
     let mut data = Vec::with_capacity(batches * m * n);
     for at in 0..batches {

@@ -22,23 +22,23 @@ pub fn values_of(tensor: &Tensor) -> Result<(DType, Array)> {
 
 /// Returns the values of these bytes in `dtype`.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Vec<f64> {
-    fn with<T: Element>(bytes: &[u8]) -> Vec<f64> {
+    fn decode_as<T: Element>(bytes: &[u8]) -> Vec<f64> {
         T::from_bytes(bytes).into_iter().map(|value| value.to_scalar().as_f64()).collect()
     }
     match dtype {
-        DType::F64 => with::<f64>(bytes),
-        DType::F32 => with::<f32>(bytes),
-        DType::F16 => with::<half::f16>(bytes),
-        DType::BF16 => with::<half::bf16>(bytes),
-        DType::I64 => with::<i64>(bytes),
-        DType::I32 => with::<i32>(bytes),
-        DType::I16 => with::<i16>(bytes),
-        DType::I8 => with::<i8>(bytes),
-        DType::U64 => with::<u64>(bytes),
-        DType::U32 => with::<u32>(bytes),
-        DType::U16 => with::<u16>(bytes),
-        DType::U8 => with::<u8>(bytes),
-        DType::Bool => with::<bool>(bytes),
+        DType::F64 => decode_as::<f64>(bytes),
+        DType::F32 => decode_as::<f32>(bytes),
+        DType::F16 => decode_as::<half::f16>(bytes),
+        DType::BF16 => decode_as::<half::bf16>(bytes),
+        DType::I64 => decode_as::<i64>(bytes),
+        DType::I32 => decode_as::<i32>(bytes),
+        DType::I16 => decode_as::<i16>(bytes),
+        DType::I8 => decode_as::<i8>(bytes),
+        DType::U64 => decode_as::<u64>(bytes),
+        DType::U32 => decode_as::<u32>(bytes),
+        DType::U16 => decode_as::<u16>(bytes),
+        DType::U8 => decode_as::<u8>(bytes),
+        DType::Bool => decode_as::<bool>(bytes),
     }
 }
 

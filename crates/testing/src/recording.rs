@@ -1,5 +1,5 @@
-//! A device that pretends to record steps, to test the host's part of recording: ops run while it
-//! records, and replays run nothing.
+//! A device that pretends to record steps for replay (as CUDA graphs do), to test the host's part
+//! of recording: ops run while it records, and replays run nothing.
 
 use std::sync::Arc;
 use ternion_core::backend::{Capture, Replay};

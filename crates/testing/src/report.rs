@@ -144,10 +144,10 @@ impl Outcome {
 
     /// Records a case in `dtype` that did not run because the device does not support it: it lacks
     /// `dtype` itself, or another dtype that the case also needs.
-    pub fn record_unsupported(&mut self, dtype: DType, lacks_itself: bool, why: impl Into<String>) {
+    pub fn record_unsupported(&mut self, dtype: DType, lacks_dtype: bool, why: impl Into<String>) {
         let why = why.into();
         let tally = self.dtypes.entry(dtype.name()).or_default();
-        match lacks_itself {
+        match lacks_dtype {
             true => tally.unsupported += 1,
             false => tally.unsupported_other += 1,
         }

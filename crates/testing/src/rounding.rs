@@ -18,6 +18,7 @@ pub enum RoundingStep {
 #[derive(Debug)]
 pub struct Rounding {
     inner: Device,
+    /// The dtype to which results are rounded.
     to: DType,
     rounding_step: RoundingStep,
 }

@@ -84,18 +84,19 @@ pub fn main_sharded(
 }
 
 /// Runs this program for one shard, and prints its output.
-fn run_shard(shard: usize, of: usize) -> Result<(), String> {
+fn run_shard(shard: usize, count: usize) -> Result<(), String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
-    println!("part {shard} of {of}");
-    let ended = std::process::Command::new(program).env(SHARD, format!("{shard}/{of}")).status();
+    println!("part {shard} of {count}");
+    let ended = std::process::Command::new(program).env(SHARD, format!("{shard}/{count}")).status();
     match ended.map_err(|error| error.to_string())? {
         status if status.success() => Ok(()),
-        status => Err(format!("part {shard} of {of}: {status}")),
+        status => Err(format!("part {shard} of {count}: {status}")),
     }
 }
 
-/// The description of a run of the table in its results.
+/// The scope of a run of the whole table, as stated in its results.
 const FULL_TABLE: &str = "every case of the op table";
+/// The scope of a run on the smallest shapes.
 const SMALLEST: &str = "each row of the op table on its smallest shapes";
 
 /// Returns whether [`EXPECT`] names this device, without its index.
@@ -159,9 +160,9 @@ pub fn main_excluding(others: &[&str], command: &'static str, targets: &[Target]
 /// Removes from `requested` the devices that other programs test.
 fn expected_here(requested: &str, others: &[&str]) -> String {
     let device = |name: &str| name.trim().split(':').next().unwrap_or_default().to_string();
-    let own: Vec<&str> =
+    let remaining: Vec<&str> =
         requested.split(',').filter(|name| !others.contains(&device(name).as_str())).collect();
-    own.join(",")
+    remaining.join(",")
 }
 
 fn run(command: &'static str, targets: &[Target], expected: &str) -> ExitCode {
@@ -255,7 +256,7 @@ fn print_totals(device: &str, totals: &Outcome) {
     println!();
 }
 
-/// Returns the rows with compositions in brief.
+/// Returns the rows, those of compositions reduced (see [`OpCase::reduced`]).
 fn reduced(rows: &[OpCase]) -> Vec<OpCase> {
     rows.iter().map(|row| if row.composition { row.reduced() } else { row.clone() }).collect()
 }
@@ -370,8 +371,8 @@ impl Run {
         };
         let mut trials = guards;
         trials.extend(self.row_trials(targets, &|name| is_requested(name, arguments.filter.as_ref())));
-        let in_names = |filter: &&String| trials.iter().any(|trial| matches(trial.name(), filter));
-        if let Some(filter) = arguments.filter.as_ref().filter(|filter| !in_names(filter)) {
+        let matches_a_name = |filter: &&String| trials.iter().any(|trial| matches(trial.name(), filter));
+        if let Some(filter) = arguments.filter.as_ref().filter(|filter| !matches_a_name(filter)) {
             let requested = key_filter(filter.clone());
             let is_key = matches!(requested, Filter::Key(_));
             trials = if exact && !is_key { Vec::new() } else { self.key_trials(targets, &requested) };
@@ -416,17 +417,17 @@ impl Run {
     /// Creates the trial, if it would check anything. `skipped` contains the reasons if the test
     /// would skip every case.
     fn create_trial(&self, name: String, test: Test, skipped: Option<Outcome>) -> Option<Trial> {
-        let about_fusion = |all: &Outcome| all.skipped.keys().all(|why| why.ends_with(NOTHING_FUSED));
-        if skipped.as_ref().is_some_and(about_fusion) {
+        let lacks_only_fusion = |all: &Outcome| all.skipped.keys().all(|why| why.ends_with(NOTHING_FUSED));
+        if skipped.as_ref().is_some_and(lacks_only_fusion) {
             return None;
         }
         let run = self.clone();
         let trial = Trial::test(name, move || {
             let mut outcome = Outcome::default();
             for row in &test.rows {
-                let provokes = test.check == Check::Rejects;
+                let provokes_errors = test.check == Check::Rejects;
                 let check = |target: &Target| check_row(row, test.check, target, &test.filter);
-                outcome.merge(test.target.with_device(provokes, check));
+                outcome.merge(test.target.with_device(provokes_errors, check));
             }
             run.conclude(&test, outcome)
         });

@@ -65,7 +65,7 @@ pub const INTEGERS: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8, 
 pub const UNSIGNED: &[DType] = &[DType::U64, DType::U32, DType::U16];
 /// The signed integer dtypes.
 pub const SIGNED: &[DType] = &[DType::I64, DType::I32, DType::I16, DType::I8];
-/// Bool.
+/// The dtype bool.
 pub const BOOL: &[DType] = &[DType::Bool];
 
 /// The dtype of an input, as a function of the dtype in which the row runs.
@@ -225,8 +225,8 @@ pub struct OpCase {
     pub forward_only: Option<&'static str>,
     /// How many outputs, starting with the first, have gradients.
     pub differentiable_outputs: usize,
-    /// Whether all weights of the outputs have one sign, so that long sums of them grow and show in
-    /// which precision they were accumulated.
+    /// Whether all cotangents have one sign, so that long sums of them grow and show in which
+    /// precision they were accumulated.
     pub positive_cotangents: bool,
     /// Whether outputs may be of lower precision than the row's dtype.
     pub casts: bool,
@@ -325,7 +325,7 @@ impl OpCase {
         self.run_on(move |inputs, _, _| f(inputs))
     }
 
-    /// Sets the call under test, with the device and the row's dtype as further arguments. The
+    /// Sets the call under test, with the device and the row's dtype as additional arguments. The
     /// device is seeded with 0 before each call.
     pub fn run_on<O: IntoOutputs>(
         mut self,
@@ -340,8 +340,8 @@ impl OpCase {
         self.oracle_for(move |_, inputs| f(inputs))
     }
 
-    /// Sets the definition in float64, with the row's dtype as a further argument: for casts, and
-    /// integers that wrap.
+    /// Sets the definition in float64, with the row's dtype as an additional argument: for casts,
+    /// and integers that wrap.
     pub fn oracle_for<O: IntoArrays>(
         mut self,
         f: impl Fn(DType, &[Array]) -> O + Send + Sync + 'static,
@@ -439,8 +439,8 @@ impl OpCase {
         self
     }
 
-    /// Gives all weights of the outputs the same sign: a sum of hundreds of them loses the most in
-    /// a narrow accumulator.
+    /// Gives all cotangents the same sign: a sum of hundreds of them loses the most in a narrow
+    /// accumulator.
     pub fn positive_cotangents(mut self) -> OpCase {
         self.positive_cotangents = true;
         self

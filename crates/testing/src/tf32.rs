@@ -54,7 +54,7 @@ impl Backend for Tf32 {
         "tf32"
     }
     fn plan(&self, op: &Op, inputs: &[Meta<'_>]) -> Result<Plan, Unsupported> {
-        let permitted = match op {
+        let is_permitted = match op {
             Op::Conv2d(conv) => conv.config.tf32,
             Op::Conv2dGradInput(conv) => conv.config.tf32,
             Op::Conv2dGradWeight(conv) => conv.config.tf32,
@@ -62,16 +62,16 @@ impl Backend for Tf32 {
             Op::AttentionGrad(attention) => attention.config.tf32,
             _ => false,
         };
-        match permitted {
+        match is_permitted {
             true => Err(Unsupported::because("products are rounded one by one")),
             false => self.inner.backend().plan(op, inputs),
         }
     }
     fn run(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let backend = self.inner.backend();
-        let permitted = matches!(op, Op::Matmul(product) if product.tf32);
+        let is_permitted = matches!(op, Op::Matmul(product) if product.tf32);
         match inputs {
-            [a, b, rest @ ..] if permitted && a.dtype == DType::F32 => {
+            [a, b, rest @ ..] if is_permitted && a.dtype == DType::F32 => {
                 let [left, right] = [self.rounded(a)?, self.rounded(b)?];
                 let mut rounded = vec![View { buffer: &left, ..*a }, View { buffer: &right, ..*b }];
                 rounded.extend(rest.iter().copied());

@@ -81,10 +81,11 @@ impl Values {
 fn unique_index(shape: &[usize], size: usize, axis: usize, rng: &mut Rng) -> Vec<f64> {
     let axis = if shape.len() == 1 { 0 } else { axis };
     let template = Array::zeros(shape);
-    let slots = std::cell::RefCell::new(rng);
+    // The closure of `map_slices` may not change what it captures.
+    let rng = std::cell::RefCell::new(rng);
     template
         .map_slices(axis, |slice| {
-            let order = slots.borrow_mut().permutation(size);
+            let order = rng.borrow_mut().permutation(size);
             order[..slice.len()].iter().map(|&at| at as f64).collect()
         })
         .data

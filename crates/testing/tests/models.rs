@@ -50,7 +50,7 @@ fn messages<M: Module + Forward>(
     })
 }
 
-fn starts(message: &str, part: &str) {
+fn assert_starts(message: &str, part: &str) {
     let expected = format!("compare_models: first (cpu) and second (cpu) differ: {part}");
     assert!(message.starts_with(&expected), "{expected}\n{message}");
     assert!(message.contains("first mean") && message.contains("second mean"), "{message}");
@@ -87,7 +87,7 @@ fn the_faulty_layer_is_named() {
             let (first, second) = (build_on_device(convolutional, &a), build_on_device(convolutional, &b));
             let message = compare_models(&first, &second, &images).expect_err(op).to_string();
             let forward = op.strip_suffix("_grad").expect("a gradient");
-            starts(&message, &format!("backward of op {forward} (in {layer}): gradient of"));
+            assert_starts(&message, &format!("backward of op {forward} (in {layer}): gradient of"));
         }
     }
 }
@@ -191,11 +191,11 @@ fn an_op_between_layers_is_named_with_its_location() {
     let input = random(&[4, 5], DType::F32, 10);
     let location = "between layers.0 (Linear) and layers.1 (Linear)";
     for message in messages("relu", build, &input) {
-        starts(&message, &format!("op relu ({location}): output: "));
+        assert_starts(&message, &format!("op relu ({location}): output: "));
     }
     for message in messages("relu_grad", build, &input) {
         let location = location.replace("layers.1", "layers.2").replace("layers.0", "layers.1");
-        starts(
+        assert_starts(
             &message,
             &format!("backward of op relu ({location}): gradient of the output of layer layers.1 (Linear)"),
         );
@@ -234,7 +234,7 @@ fn a_wrong_sum_of_a_residual_block_is_not_attributed_to_the_layer_before() {
         })
     };
     for message in messages("add", build, &random(&[3, 4], DType::F32, 10)) {
-        starts(&message, "op add (between blocks.0.a (Linear) and blocks.1.a (Linear)): output: ");
+        assert_starts(&message, "op add (between blocks.0.a (Linear) and blocks.1.a (Linear)): output: ");
     }
 }
 
@@ -254,18 +254,18 @@ impl Forward for CustomLayer {
 fn a_custom_layer_is_not_skipped() {
     let build = |device: &Device| {
         device.seed(14);
-        let own = CustomLayer { scale: Param::new(&Tensor::full([4], 2.0, DType::F32, device)?)? };
-        Ok(Sequential::new().with(Linear::new(4, 4, device)?).with(own).with(Linear::new(4, 2, device)?))
+        let custom = CustomLayer { scale: Param::new(&Tensor::full([4], 2.0, DType::F32, device)?)? };
+        Ok(Sequential::new().with(Linear::new(4, 4, device)?).with(custom).with(Linear::new(4, 2, device)?))
     };
     let (input, location) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
     for message in messages("tanh", build, &input) {
-        starts(&message, &format!("op tanh ({location}): output: "));
+        assert_starts(&message, &format!("op tanh ({location}): output: "));
     }
     for message in messages("mul", build, &input) {
-        starts(&message, &format!("op mul ({location}): output: "));
+        assert_starts(&message, &format!("op mul ({location}): output: "));
     }
     for message in messages("tanh_grad", build, &input) {
-        starts(
+        assert_starts(
             &message,
             &format!("backward of op tanh ({location}): gradient of the output of layer 0 (Linear)"),
         );
@@ -296,7 +296,7 @@ fn a_layer_that_did_not_run_is_not_named() {
         let device = if WRONG.replace(false) { &faulty } else { &cpu() };
         Ok(vec![model.forward(&on(device))?])
     });
-    starts(&message.unwrap_err().to_string(), "op relu (in second.1 (ReLU)): output: ");
+    assert_starts(&message.unwrap_err().to_string(), "op relu (in second.1 (ReLU)): output: ");
 }
 
 thread_local! {
@@ -319,7 +319,10 @@ fn a_wrong_sum_of_gradients_is_not_attributed_to_an_op() {
     }
     let build = |device: &Device| Ok(Twice { gain: Param::new(&Tensor::ones([4], DType::F32, device)?)? });
     for message in messages("add", build, &random(&[3, 4], DType::F32, 10)) {
-        starts(&message, "sum of the gradients that come to op mul (in no layer): gradient of output 0: ");
+        assert_starts(
+            &message,
+            "sum of the gradients that come to op mul (in no layer): gradient of output 0: ",
+        );
     }
 }
 
@@ -333,14 +336,14 @@ fn comparison_restores_the_tensors_of_the_models() {
     models.iter().for_each(|model| model.to_dtype(DType::BF16).unwrap());
     models.iter().for_each(|model| model.parameters()[0].freeze());
     let state = || -> Vec<_> {
-        let of = |model: &Sequential| {
+        let state_of = |model: &Sequential| {
             let parameters =
                 model.parameters().into_iter().map(|p| (p.tensor().id(), p.tensor().to_bytes().unwrap()));
             parameters
                 .chain(model.named_buffers().into_iter().map(|(_, b)| (None, b.tensor().to_bytes().unwrap())))
                 .collect::<Vec<_>>()
         };
-        models.iter().map(of).collect()
+        models.iter().map(state_of).collect()
     };
     let before = state();
     let faulty = broken(&cpu(), "relu", Wrong::Times(5.0));
@@ -394,7 +397,7 @@ fn several_inputs_and_outputs() {
     assert!(compare_models_with(&good, &build_on_device(build, &Composed::new(cpu())), run).is_ok());
     let faulty = build_on_device(build, &broken(&cpu(), "sigmoid_grad", Wrong::Times(5.0)));
     let message = compare_models_with(&faulty, &good, run).unwrap_err().to_string();
-    starts(&message, "backward of op sigmoid (after blocks.1.a (Linear)): gradient of input 0: ");
+    assert_starts(&message, "backward of op sigmoid (after blocks.1.a (Linear)): gradient of input 0: ");
 }
 
 #[test]
@@ -442,9 +445,9 @@ fn an_op_inside_a_checkpoint_is_named_with_the_location_of_the_checkpoint() {
     };
     let (input, location) = (random(&[3, 4], DType::F32, 10), "between 0 (Linear) and 2 (Linear)");
     for message in messages("tanh", build, &input) {
-        starts(&message, &format!("op tanh ({location}): output: "));
+        assert_starts(&message, &format!("op tanh ({location}): output: "));
     }
     for message in messages("tanh_grad", build, &input) {
-        starts(&message, &format!("backward of op tanh ({location}): gradient of input 0: "));
+        assert_starts(&message, &format!("backward of op tanh ({location}): gradient of input 0: "));
     }
 }

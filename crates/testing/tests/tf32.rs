@@ -27,13 +27,13 @@ fn rounded_products_and_their_gradients_pass() {
     let cpu = ternion_cpu::device();
     for row in rows() {
         for check in CHECKS {
-            let found = outcome(&row, check, Tf32::device(&cpu, Mode::Nearest));
-            assert!(found.failures.is_empty(), "{} {check}: {:?}", row.name(), found.failures);
+            let result = outcome(&row, check, Tf32::device(&cpu, Mode::Nearest));
+            assert!(result.failures.is_empty(), "{} {check}: {:?}", row.name(), result.failures);
             if matches!(check, Check::Forward | Check::Backward) {
-                assert!(found.compared > 0, "{} {check}", row.name());
+                assert!(result.compared > 0, "{} {check}", row.name());
                 let exact = outcome(&row, check, cpu.clone());
                 assert!(
-                    found.fingerprint != exact.fingerprint,
+                    result.fingerprint != exact.fingerprint,
                     "{} {check}: nothing was rounded",
                     row.name()
                 );
@@ -47,12 +47,12 @@ fn truncated_operands_fail() {
     let cpu = ternion_cpu::device();
     for row in rows() {
         for check in [Check::Forward, Check::Backward] {
-            let found = outcome(&row, check, Tf32::device(&cpu, Mode::Truncate));
-            assert!(!found.failures.is_empty(), "{} {check}", row.name());
+            let result = outcome(&row, check, Tf32::device(&cpu, Mode::Truncate));
+            assert!(!result.failures.is_empty(), "{} {check}", row.name());
             assert!(
-                found.failures.iter().all(|failure| failure.key.contains(" f32 ")),
+                result.failures.iter().all(|failure| failure.key.contains(" f32 ")),
                 "{:?}",
-                found.failures
+                result.failures
             );
         }
     }
@@ -65,8 +65,8 @@ fn a_wrong_product_of_rounded_factors_fails() {
         // The last element of the product that a convolution contains may not correspond to any
         // pixel.
         let wrong = if row.op == "matmul" { Wrong::LastElementOff } else { Wrong::Times(1.001) };
-        let found = outcome(&row, Check::Forward, broken(&rounding, "matmul", wrong));
-        assert!(found.failures.iter().any(|failure| failure.key.contains(" f32 ")), "{}", row.name());
+        let result = outcome(&row, Check::Forward, broken(&rounding, "matmul", wrong));
+        assert!(result.failures.iter().any(|failure| failure.key.contains(" f32 ")), "{}", row.name());
     }
 }
 

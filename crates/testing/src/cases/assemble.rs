@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [pads(), concatenations(), parts(), repetitions()].concat()
 }
@@ -40,7 +40,7 @@ fn pads() -> Vec<OpCase> {
 }
 
 fn pad(x: &Array, amounts: &[[usize; 2]], value: f64) -> Array {
-    let shape: Vec<usize> = x.shape.iter().zip(amounts).map(|(size, [b, a])| size + b + a).collect();
+    let shape: Vec<usize> = x.shape.iter().zip(amounts).map(|(size, [before, after])| size + before + after).collect();
     Array::from_fn(&shape, |at| {
         let source_index: Option<Vec<usize>> = (0..at.len())
             .map(|axis| at[axis].checked_sub(amounts[axis][0]).filter(|&at| at < x.shape[axis]))
@@ -75,19 +75,19 @@ fn concatenations() -> Vec<OpCase> {
             .exact()
             .double_backward()
     };
-    let concat_row = |axis: isize, front: usize| {
+    let concat_row = |axis: isize, normalized_axis: usize| {
         three("concat", axis)
             .run(move |x| Tensor::concat(&[&x[0], &x[1], &x[2]], axis))
-            .oracle(move |x| concat(x, front))
+            .oracle(move |x| concat(x, normalized_axis))
     };
-    let stack_row = |axis: isize, front: usize| {
+    let stack_row = |axis: isize, normalized_axis: usize| {
         three("stack", axis)
             .shapes([&[3, 5], &[1, 33], &[0, 2]])
             .run(move |x| Tensor::stack(&[&x[0], &x[1], &x[2]], axis))
             .oracle(move |x| {
                 let mut shape = x[0].shape.clone();
-                shape.insert(front, 1);
-                concat(&x.iter().map(|part| part.reshape(&shape)).collect::<Vec<_>>(), front)
+                shape.insert(normalized_axis, 1);
+                concat(&x.iter().map(|part| part.reshape(&shape)).collect::<Vec<_>>(), normalized_axis)
             })
     };
     let zeros = |device: &Device, shape: &[usize]| Tensor::zeros(shape, F32, device);
@@ -157,7 +157,7 @@ fn parts() -> Vec<OpCase> {
                 "split_sizes: sizes [18446744073709551615, 5] on axis 0 of shape [4, 3]",
                 rejected_call(|x| x.split_sizes(0, &[usize::MAX, 5])),
             ),
-        // Gradients of several outputs, and of one.
+        // Only some of the outputs are used: the others receive no gradient.
         row("split_sizes", "axis=1 [2, 1, 3], first and last")
             .shapes([&[3, 6], &[2, 6, 2]])
             .run(|x| {
@@ -202,13 +202,13 @@ fn repetitions() -> Vec<OpCase> {
         row("repeat", format!("{counts:?}"))
             .run(move |x| x[0].repeat(counts))
             .oracle(move |x| {
-                let lead = counts.len() - x[0].rank();
+                let leading = counts.len() - x[0].rank();
                 let shape: Vec<usize> = (0..counts.len())
-                    .map(|axis| counts[axis] * if axis < lead { 1 } else { x[0].shape[axis - lead] })
+                    .map(|axis| counts[axis] * if axis < leading { 1 } else { x[0].shape[axis - leading] })
                     .collect();
                 Array::from_fn(&shape, |at| {
                     let source_index: Vec<usize> =
-                        (0..x[0].rank()).map(|axis| at[lead + axis] % x[0].shape[axis]).collect();
+                        (0..x[0].rank()).map(|axis| at[leading + axis] % x[0].shape[axis]).collect();
                     x[0].at(&source_index)
                 })
             })

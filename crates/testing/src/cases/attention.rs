@@ -17,7 +17,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [unmasked(), masked(), wide(), tiled(), many_keys::rows(), ops(), far_below::rows(), upper_left::rows(), dropout::rows(), grad_mask::rows(), ieee::rows(), varlen::rows()].into_iter().flatten().collect()
 }
@@ -56,7 +56,7 @@ fn on_default_shapes(case: OpCase) -> OpCase {
         .on([&[1, 1, 1, 1], &[1, 1, 1, 1], &[1, 1, 1, 1]])
 }
 
-/// Creates a row with more than 64 queries or 128 keys.
+/// Creates a row with more than 64 queries or 128 keys, so that kernels compute several tiles.
 fn beyond_a_block(parameters: &str, config: AttentionConfig) -> OpCase {
     attention(parameters, config).dtypes(&[F32, BF16]).dense_only("small rows show the layouts")
 }
@@ -235,7 +235,7 @@ fn wide() -> Vec<OpCase> {
     // A device that computes in half precision cannot represent the smallest of these.
     let mut small = scrambled_values(9 * 36);
     (small[40], small[41], small[42]) = (1e-17, 0.0, -1e-30);
-    let small = |lines: usize| Array::new(&[1, 1, lines, 36], small[..lines * 36].to_vec());
+    let small = |length: usize| Array::new(&[1, 1, length, 36], small[..length * 36].to_vec());
     let row = |[q, k, v, each, all]: Heads, what: &str, config: AttentionConfig| {
         let case = attention(&format!("wide {} {what}", q[3]), config);
         // The widest heads are tested in f16 by tests/kernels/attention.rs.
@@ -246,12 +246,12 @@ fn wide() -> Vec<OpCase> {
     let rows_of = |heads, suffix: &str, change: fn(AttentionConfig) -> AttentionConfig| {
         let named = |what: &str, config| row(heads, &format!("{what}{suffix}"), change(config));
         let (full, [q, k, v, each, all]) = named("full", plain);
-        let (band, _) = named("causal window=3", window);
+        let (windowed, _) = named("causal window=3", window);
         let (bool_mask, _) = named("bool mask", plain);
         let (added, _) = named("additive mask constant", plain);
         [
             full.on([q, k, v]).adversarial("some far below the others", [small(6), small(9), small(9)]),
-            band.on([q, k, v]),
+            windowed.on([q, k, v]),
             bool_mask.input(Input::bool()).on([q, k, v, each]),
             added.input(Input::float(Uniform(-2.0, 2.0)).constant()).on([q, k, v, all]),
         ]
@@ -288,11 +288,11 @@ fn tiled() -> Vec<OpCase> {
     ]
 }
 
-/// Operands of the op `attention_grad` followed by a mask.
-const UNDER_A_MASK: [&[usize]; 7] =
+/// The shapes of the operands of the op `attention_grad`, followed by that of a mask.
+const GRAD_SHAPES_WITH_MASK: [&[usize]; 7] =
     [&[1, 2, 3, 2], &[1, 2, 4, 2], &[1, 2, 4, 5], &[1, 2, 3, 5], &[1, 2, 3], &[1, 2, 3, 5], &[1, 2, 3, 4]];
 
-/// The op `attention_grad`: q, k, v, y, the log-sum-exp and dy.
+/// Creates a row of the op `attention_grad`, whose inputs are q, k, v, y, the log-sum-exp and dy.
 fn gradients(parameters: &str) -> OpCase {
     let any = || Uniform(-2.0, 2.0);
     OpCase::new("attention_grad", parameters)
@@ -333,11 +333,11 @@ fn ops() -> Vec<OpCase> {
             .oracle(move |x| gradient(&|weight| weight, &causal, x))
             .rounded_oracle(move |round, x| gradient(round, &causal, x))
             .rejects("attention_grad: log_sum_exp is f16, expected f32", |device| {
-                let (q, rows) =
+                let (q, lse) =
                     (Tensor::zeros([1, 1, 2, 2], F16, device)?, Tensor::zeros([1, 1, 2], F16, device)?);
-                Ok(apply(AttentionGrad { config: PLAIN }, &[&q, &q, &q, &q, &rows, &q])?.into_vec())
+                Ok(apply(AttentionGrad { config: PLAIN }, &[&q, &q, &q, &q, &lse, &q])?.into_vec())
             }),
-        gradients("mask").input(Input::bool()).on(UNDER_A_MASK)
+        gradients("mask").input(Input::bool()).on(GRAD_SHAPES_WITH_MASK)
             .configured(peers::configuration(&PLAIN))
             .run(move |x| {
                 let inputs: Vec<&Tensor> = x.iter().collect();
@@ -376,15 +376,16 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
 
-/// Returns whether query `query` of `queries` attends to key `key` of `keys`, by position.
+/// Returns whether query `query` of `queries` attends to key `key` of `keys`, as far as causal mask
+/// and window decide. The last query has the position of the last key (lower-right alignment).
 fn attends(config: &AttentionConfig, [query, queries, key, keys]: [usize; 4]) -> bool {
     let position = query as i128 + keys as i128 - queries as i128;
     let key = key as i128;
     let window = config.window.map(|window| window as i128);
-    let back = window.is_none_or(|window| key > position - window);
-    let ahead =
+    let not_too_early = window.is_none_or(|window| key > position - window);
+    let not_too_late =
         if config.causal { key <= position } else { window.is_none_or(|window| key < position + window) };
-    back && ahead
+    not_too_early && not_too_late
 }
 
 /// Returns `scale * q kT + mask`, -infinity for a masked key. A mask of only zeros and ones is a
@@ -505,12 +506,12 @@ fn rounded_gradients(
 ) -> Vec<Array> {
     let formula = formula.into();
     let (y, lse) = output_with_rounded_weights(round, formula, x);
-    // A query without unmasked keys has no weights.
+    // With an infinite log-sum-exp all weights of a query without unmasked keys are exp(-inf) = 0.
     let lse = lse.map(|sum| if sum == f64::NEG_INFINITY { f64::INFINITY } else { sum });
     let mask = x.get(3).map(|mask| mask.reshape(&[&vec![1; 4 - mask.shape.len()][..], &mask.shape].concat()));
-    let all = [&x[..3], &[y.map(round), lse, dy.clone()], mask.as_slice()].concat();
-    let mut gradients = gradient(round, formula, &all);
-    gradients.extend(x.get(3).map(|mask| grad_mask::of_mask(formula, &all).reshape(&mask.shape)));
+    let operands = [&x[..3], &[y.map(round), lse, dy.clone()], mask.as_slice()].concat();
+    let mut gradients = gradient(round, formula, &operands);
+    gradients.extend(x.get(3).map(|mask| grad_mask::of_mask(formula, &operands).reshape(&mask.shape)));
     gradients
 }
 
@@ -528,10 +529,10 @@ fn score_gradient(formula: &Formula, scores: &Array, x: &[Array], at: [usize; 4]
     let [_, kv_heads, _, value_dim] = v.sizes();
     let [b, h, i, j] = at;
     let p = (scores.at(&at) - lse.at(&[b, h, i])).exp();
-    let along = |other: &Array, head: usize, row: usize| -> f64 {
+    let dot_dy = |other: &Array, head: usize, row: usize| -> f64 {
         (0..value_dim).map(|d| dy.at(&[b, h, i, d]) * other.at(&[b, head, row, d])).sum()
     };
     let factor = formula.factor([heads, queries, keys], at);
-    let ds = p * (factor * along(v, h / (heads / kv_heads), j) - along(y, h, i));
+    let ds = p * (factor * dot_dy(v, h / (heads / kv_heads), j) - dot_dy(y, h, i));
     ScoreGradient { p, factor, ds }
 }

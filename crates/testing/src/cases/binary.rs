@@ -10,7 +10,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::binary::{BinaryOp, BinaryScalar, Side};
 use ternion_core::{Scalar, no_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = float_rows();
     rows.extend(integer_rows());
@@ -43,8 +43,8 @@ fn remainder(a: f64, b: f64) -> f64 {
     if rest != 0.0 && (rest < 0.0) != (b < 0.0) { rest + b } else { rest }
 }
 
-/// Returns [`Distinct`] values shifted by half a step: never equal to one of its values. (Up to 256
-/// elements.)
+/// Returns the values of [`Distinct`] shifted by half a step, so that none equals a value of
+/// `Distinct` (for up to 256 elements).
 pub(crate) fn offset_distinct() -> Values {
     Values::custom(|shapes, position, rng| {
         let count = shapes[position].iter().product();
@@ -169,7 +169,7 @@ fn integer_rows() -> Vec<OpCase> {
                 .oracle_for(move |dtype, x| x[0].zip(&x[1], |a, b| wrap(dtype, definition(a, b))))
         })
         .collect();
-    let ends: [(DType, f64, f64); 8] = [
+    let extremes: [(DType, f64, f64); 8] = [
         (U8, 255.0, 3.0),
         (I8, f64::from(i8::MIN), 3.0),
         (I16, f64::from(i16::MAX), 2.0),
@@ -180,14 +180,14 @@ fn integer_rows() -> Vec<OpCase> {
         (U32, f64::from(u32::MAX), 3.0),
         (U16, f64::from(u16::MAX), 3.0),
     ];
-    for (dtype, least) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
-        rows.push(ends_divided(dtype, least));
+    for (dtype, min) in [(I32, f64::from(i32::MIN)), (I16, f64::from(i16::MIN)), (I8, f64::from(i8::MIN))] {
+        rows.push(extreme_quotients(dtype, min));
     }
-    for (dtype, end, small) in ends {
+    for (dtype, extreme, small) in extremes {
         rows.push(
             OpCase::new("add", format!("wraps {dtype}"))
-                .input(Fixed(vec![end]))
-                .input(Fixed(vec![end, small]))
+                .input(Fixed(vec![extreme]))
+                .input(Fixed(vec![extreme, small]))
                 .shapes([&[2]])
                 .dtypes(&[dtype])
                 .run(|x| {
@@ -204,11 +204,11 @@ fn integer_rows() -> Vec<OpCase> {
 
 /// Quotients, remainders and products of the smallest and largest value of a signed dtype: with 0
 /// (a quotient by 0 is 0), with -1 (one quotient wraps), and with each other.
-fn ends_divided(dtype: DType, least: f64) -> OpCase {
-    let most = -least - 1.0;
+fn extreme_quotients(dtype: DType, min: f64) -> OpCase {
+    let max = -min - 1.0;
     OpCase::new("div", format!("ends of {dtype}"))
-        .input(Fixed(vec![least, least, least, most, most, -7.0, 7.0, most]))
-        .input(Fixed(vec![0.0, -1.0, most, least, -1.0, 3.0, -3.0, 0.0]))
+        .input(Fixed(vec![min, min, min, max, max, -7.0, 7.0, max]))
+        .input(Fixed(vec![0.0, -1.0, max, min, -1.0, 3.0, -3.0, 0.0]))
         .shapes([&[8]])
         .dtypes(&[dtype])
         .run(|x| Ok(vec![x[0].div(&x[1])?, x[0].remainder(&x[1])?, x[0].mul(&x[1])?, x[0].sub(&x[1])?]))
@@ -322,9 +322,9 @@ fn scalar_rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = list
         .into_iter()
         .map(|(op, side, number, values, definition)| {
-            let rounds_to_nothing = op == BinaryOp::Div && number == 0.0 || number.is_nan();
+            let is_not_finite = op == BinaryOp::Div && number == 0.0 || number.is_nan();
             let row = ScalarVariant { op, side, number, values, definition }.row();
-            if rounds_to_nothing { row.forward_only("infinite or not a number") } else { row.double_backward() }
+            if is_not_finite { row.forward_only("infinite or not a number") } else { row.double_backward() }
         })
         .collect();
     rows.push(scalar_methods());
@@ -357,7 +357,7 @@ fn scalar_methods() -> OpCase {
             ])
         })
         .oracle(|x| {
-            let of: [fn(f64) -> f64; 13] = [
+            let definitions: [fn(f64) -> f64; 13] = [
                 |x| x + 1.5,
                 |x| x - 1.5,
                 |x| 1.5 - x,
@@ -372,7 +372,7 @@ fn scalar_methods() -> OpCase {
                 |x| x.atan2(1.5),
                 |x| 1.5f64.atan2(x),
             ];
-            of.iter().map(|f| x[0].map(f)).collect::<Vec<_>>()
+            definitions.iter().map(|f| x[0].map(f)).collect::<Vec<_>>()
         })
 }
 
@@ -591,7 +591,7 @@ fn scalars_in_place() -> OpCase {
         })
 }
 
-/// Returns the gradients of both operands for each broadcast pair `(a, b)`.
+/// Returns the gradients of the sum of `f(a, b)` with respect to both operands, with broadcasting.
 pub(crate) fn both_gradients(x: &[Tensor], f: Method) -> Result<Vec<Tensor>> {
     use ternion_core::{GradOptions, enable_grad, grad};
     enable_grad(|| {
@@ -603,7 +603,7 @@ pub(crate) fn both_gradients(x: &[Tensor], f: Method) -> Result<Vec<Tensor>> {
     })
 }
 
-/// Gradients by convention, where differences cannot determine them.
+/// Gradients that a convention defines, where central differences cannot determine them.
 fn gradient_rows() -> Vec<OpCase> {
     let row = |op, what: &str, left: &[f64], right: &[f64], f: Method, want: [&[f64]; 2]| {
         let want: Vec<Vec<f64>> = want.iter().map(|list| list.to_vec()).collect();
@@ -710,7 +710,7 @@ fn operators() -> OpCase {
             ])
         })
         .oracle(|x| {
-            let of: [Definition; 15] = [
+            let definitions: [Definition; 15] = [
                 |a, b| a + b,
                 |a, b| a - b,
                 |a, b| a * b,
@@ -727,7 +727,7 @@ fn operators() -> OpCase {
                 |a, b| a * (b + 1.5),
                 |_, b| -b,
             ];
-            of.iter().map(|f| x[0].zip(&x[1], f)).collect::<Vec<_>>()
+            definitions.iter().map(|f| x[0].zip(&x[1], f)).collect::<Vec<_>>()
         })
         .steps()
 }

@@ -4,7 +4,7 @@ use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = comparisons();
     rows.extend(scalar_comparisons());
@@ -117,6 +117,8 @@ fn negative_numbers() -> OpCase {
         })
 }
 
+/// Returns the elements of `x[1]` where the condition `x[0]` is true, otherwise those of `x[2]`.
+/// Infinity, which no input contains, marks the latter.
 fn choose(x: &[Array]) -> Array {
     let selected = x[0].zip(&x[1], |condition, a| if condition != 0.0 { a } else { f64::INFINITY });
     selected.zip(&x[2], |selected, b| if selected == f64::INFINITY { b } else { selected })

@@ -5,9 +5,9 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::conv::{Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvConfig, Window};
 use ternion_core::ops::conv_methods::{Conv1dOptions, Conv2dOptions, ConvTranspose2dOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [patches(), forward(), gradients(), rounded(), one_axis(), transposed()].concat()
+    [patches(), forward(), gradients(), tf32_permitted(), one_axis(), transposed()].concat()
 }
 
 const PLAIN: Window = Window { kernel: [3, 2], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
@@ -42,25 +42,25 @@ fn pixel(window: Window, axis: usize, output_index: usize, within: usize, size: 
         .filter(|&at| at < size)
 }
 
-/// Calls `f(n, o, [oh, ow], weight index, input index)` for every product of a convolution.
+/// Calls `f(output index, weight index, input index)` for every product of a convolution.
 fn each_product(
     [batch, channels, height, width]: [usize; 4],
     out_channels: usize,
     ConvConfig { window, groups, .. }: ConvConfig,
     mut f: impl FnMut([usize; 4], [usize; 4], [usize; 4]),
 ) {
-    let (inside, outside) = (channels / groups, out_channels / groups);
+    let (group_in, group_out) = (channels / groups, out_channels / groups);
     let [oh, ow] = [output_size(window, 0, height), output_size(window, 1, width)];
     for n in 0..batch {
         for o in 0..out_channels {
             for (y, x) in (0..oh * ow).map(|output_index| (output_index / ow, output_index % ow)) {
-                for c in 0..inside {
+                for c in 0..group_in {
                     for (i, j) in (0..window.kernel[0] * window.kernel[1])
                         .map(|at| (at / window.kernel[1], at % window.kernel[1]))
                     {
                         let in_window = (pixel(window, 0, y, i, height), pixel(window, 1, x, j, width));
                         if let (Some(row), Some(column)) = in_window {
-                            f([n, o, y, x], [o, c, i, j], [n, o / outside * inside + c, row, column]);
+                            f([n, o, y, x], [o, c, i, j], [n, o / group_out * group_in + c, row, column]);
                         }
                     }
                 }
@@ -75,8 +75,8 @@ fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, config: ConvConfig) -
     let window = config.window;
     let shape = [batch, out_channels, output_size(window, 0, height), output_size(window, 1, width)];
     let mut y = Array::from_fn(&shape, |at| bias.map_or(0.0, |bias| bias.data[at[1]]));
-    each_product(x.sizes(), out_channels, config, |out, at, from| {
-        *y.at_mut(&out) += weight.at(&at) * x.at(&from);
+    each_product(x.sizes(), out_channels, config, |output, tap, input| {
+        *y.at_mut(&output) += weight.at(&tap) * x.at(&input);
     });
     y
 }
@@ -84,8 +84,8 @@ fn conv2d(x: &Array, weight: &Array, bias: Option<&Array>, config: ConvConfig) -
 fn grad_input(weight: &Array, dy: &Array, size: [usize; 2], config: ConvConfig) -> Array {
     let shape = [dy.shape[0], weight.shape[1] * config.groups, size[0], size[1]];
     let mut dx = Array::zeros(&shape);
-    each_product(shape, weight.shape[0], config, |out, at, from| {
-        *dx.at_mut(&from) += weight.at(&at) * dy.at(&out);
+    each_product(shape, weight.shape[0], config, |output, tap, input| {
+        *dx.at_mut(&input) += weight.at(&tap) * dy.at(&output);
     });
     dx
 }
@@ -93,8 +93,8 @@ fn grad_input(weight: &Array, dy: &Array, size: [usize; 2], config: ConvConfig) 
 fn grad_weight(x: &Array, dy: &Array, config: ConvConfig) -> Array {
     let [kh, kw] = config.window.kernel;
     let mut dw = Array::zeros(&[dy.shape[1], x.shape[1] / config.groups, kh, kw]);
-    each_product(x.sizes(), dy.shape[1], config, |out, at, from| {
-        *dw.at_mut(&at) += x.at(&from) * dy.at(&out);
+    each_product(x.sizes(), dy.shape[1], config, |output, tap, input| {
+        *dw.at_mut(&tap) += x.at(&input) * dy.at(&output);
     });
     dw
 }
@@ -245,7 +245,7 @@ fn many_outputs() -> OpCase {
 
 fn with_bias() -> OpCase {
     let window = Window { stride: [2, 1], padding: [1, 0], ..PLAIN };
-    let square = |device: &Device, shape: [usize; 4]| Tensor::zeros(shape, F32, device);
+    let zeros = |device: &Device, shape: [usize; 4]| Tensor::zeros(shape, F32, device);
     of_sums(OpCase::new("conv2d", "bias groups=2"))
         .input(Uniform(-1.0, 1.0))
         .input(Uniform(-1.0, 1.0))
@@ -255,37 +255,37 @@ fn with_bias() -> OpCase {
         .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), options(window, 2)))
         .oracle(move |x| conv2d(&x[0], &x[1], Some(&x[2]), config(window, 2)))
         .rejects("conv2d: input of shape [1, 3, 5, 5], expected 2 channels along axis 1, as weight of shape [4, 2, 3, 3] takes", move |device| {
-            square(device, [1, 3, 5, 5])?.conv2d(&square(device, [4, 2, 3, 3])?, None, Conv2dOptions::default())
+            zeros(device, [1, 3, 5, 5])?.conv2d(&zeros(device, [4, 2, 3, 3])?, None, Conv2dOptions::default())
         })
         .rejects("conv2d: 3 channels are not a multiple of 2 groups", move |device| {
             let options = Conv2dOptions { groups: 2, ..Conv2dOptions::default() };
-            square(device, [1, 3, 5, 5])?.conv2d(&square(device, [4, 2, 3, 3])?, None, options)
+            zeros(device, [1, 3, 5, 5])?.conv2d(&zeros(device, [4, 2, 3, 3])?, None, options)
         })
         .rejects("conv2d: bias has shape [3], expected [4]", move |device| {
             let bias = Tensor::zeros([3], F32, device)?;
-            let weight = square(device, [4, 3, 3, 3])?;
-            square(device, [1, 3, 5, 5])?.conv2d(&weight, Some(&bias), Conv2dOptions::default())
+            let weight = zeros(device, [4, 3, 3, 3])?;
+            zeros(device, [1, 3, 5, 5])?.conv2d(&weight, Some(&bias), Conv2dOptions::default())
         })
         .rejects("conv2d: dtypes f32 and f64 differ; cast one of them with to_dtype", move |device| {
             let weight = Tensor::zeros([4, 3, 3, 3], F64, device)?;
-            square(device, [1, 3, 5, 5])?.conv2d(&weight, None, Conv2dOptions::default())
+            zeros(device, [1, 3, 5, 5])?.conv2d(&weight, None, Conv2dOptions::default())
         })
         .rejects("conv2d: expected 4 axes, got shape [5, 5]", move |device| {
-            let weight = square(device, [4, 3, 3, 3])?;
+            let weight = zeros(device, [4, 3, 3, 3])?;
             Tensor::zeros([5, 5], F32, device)?.conv2d(&weight, None, Conv2dOptions::default())
         })
         .rejects(
             "conv2d: window [3, 3] with dilation [1, 1] is larger than image [2, 5] with padding [0, 0]",
             move |device| {
-                let weight = square(device, [4, 3, 3, 3])?;
-                square(device, [1, 3, 2, 5])?.conv2d(&weight, None, Conv2dOptions::default())
+                let weight = zeros(device, [4, 3, 3, 3])?;
+                zeros(device, [1, 3, 2, 5])?.conv2d(&weight, None, Conv2dOptions::default())
             },
         )
 }
 
 /// Convolutions and gradient ops that permit TF32: a device that does not round has the same limits
 /// as without the permission.
-fn rounded() -> Vec<OpCase> {
+fn tf32_permitted() -> Vec<OpCase> {
     let window = Window { stride: [2, 1], padding: [1, 0], ..PLAIN };
     let config = ConvConfig { tf32: true, ..config(window, 2) };
     let row = |op: &'static str| {
@@ -314,7 +314,7 @@ fn rounded() -> Vec<OpCase> {
 /// The gradient ops themselves, which have gradients too.
 fn gradients() -> Vec<OpCase> {
     let size = [6, 5];
-    let to_size = |window: Window, groups: usize, size: [usize; 2]| {
+    let grad_input_row = |window: Window, groups: usize, size: [usize; 2]| {
         let config = config(window, groups);
         of_sums(OpCase::new("conv2d_grad_input", format!("{} groups={groups} size={size:?}", text(window))))
             .input(Uniform(-1.0, 1.0))
@@ -323,12 +323,12 @@ fn gradients() -> Vec<OpCase> {
             .run(move |x| apply_one(Conv2dGradInput { config, size }, &[&x[0], &x[1]]))
             .oracle(move |x| grad_input(&x[0], &x[1], size, config))
     };
-    let of_input = |window: Window, groups: usize| {
+    let grad_input_case = |window: Window, groups: usize| {
         let [kh, kw] = window.kernel;
         let [oh, ow] = [output_size(window, 0, size[0]), output_size(window, 1, size[1])];
-        to_size(window, groups, size).on([&[4, 3, kh, kw], &[2, 4, oh, ow]])
+        grad_input_row(window, groups, size).on([&[4, 3, kh, kw], &[2, 4, oh, ow]])
     };
-    let with_weight = |window: Window, groups: usize| {
+    let grad_weight_row = |window: Window, groups: usize| {
         let config = config(window, groups);
         of_sums(OpCase::new("conv2d_grad_weight", format!("{} groups={groups}", text(window))))
             .input(Uniform(-1.0, 1.0))
@@ -337,25 +337,25 @@ fn gradients() -> Vec<OpCase> {
             .run(move |x| apply_one(Conv2dGradWeight { config }, &[&x[0], &x[1]]))
             .oracle(move |x| grad_weight(&x[0], &x[1], config))
     };
-    let of_weight = |window: Window, groups: usize| {
+    let grad_weight_case = |window: Window, groups: usize| {
         let [oh, ow] = [output_size(window, 0, size[0]), output_size(window, 1, size[1])];
-        with_weight(window, groups)
+        grad_weight_row(window, groups)
             .on([&[2, 2 * groups, size[0], size[1]], &[2, 4, oh, ow]])
             .on([&[0, 2 * groups, size[0], size[1]], &[0, 4, oh, ow]])
     };
-    let mut rows: Vec<OpCase> = windows().into_iter().map(|window| of_input(window, 1)).collect();
-    rows.extend(windows().into_iter().map(|window| of_weight(window, 1)));
+    let mut rows: Vec<OpCase> = windows().into_iter().map(|window| grad_input_case(window, 1)).collect();
+    rows.extend(windows().into_iter().map(|window| grad_weight_case(window, 1)));
     // Sums of hundreds of products, here and in the second-order gradients.
-    rows.push(to_size(SQUARE, 1, [3, 3]).on([&[2, 28, 3, 3], &[1, 2, 1, 1]]));
-    rows.push(to_size(SQUARE, 1, [5, 5]).on([&[28, 2, 3, 3], &[1, 28, 3, 3]]));
-    rows.push(to_size(SQUARE, 1, [15, 15]).on([&[1, 1, 3, 3], &[2, 1, 13, 13]]));
+    rows.push(grad_input_row(SQUARE, 1, [3, 3]).on([&[2, 28, 3, 3], &[1, 2, 1, 1]]));
+    rows.push(grad_input_row(SQUARE, 1, [5, 5]).on([&[28, 2, 3, 3], &[1, 28, 3, 3]]));
+    rows.push(grad_input_row(SQUARE, 1, [15, 15]).on([&[1, 1, 3, 3], &[2, 1, 13, 13]]));
     rows.push(
-        with_weight(SQUARE, 1)
+        grad_weight_row(SQUARE, 1)
             .on([&[1, 28, 3, 3], &[1, 2, 1, 1]])
             .on([&[1, 2, 5, 5], &[1, 28, 3, 3]])
             .on([&[2, 1, 15, 15], &[2, 1, 13, 13]]),
     );
-    rows.push(of_input(PLAIN, 2).rejects(
+    rows.push(grad_input_case(PLAIN, 2).rejects(
         "conv2d_grad_input: grad_output has shape [2, 4, 4, 5], expected [2, 4, 4, 4]",
         move |device| {
             let weight = Tensor::zeros([4, 3, 3, 2], F32, device)?;
@@ -363,7 +363,7 @@ fn gradients() -> Vec<OpCase> {
             apply_one(op, &[&weight, &Tensor::zeros([2, 4, 4, 5], F32, device)?])
         },
     ));
-    rows.push(of_weight(PLAIN, 2).rejects(
+    rows.push(grad_weight_case(PLAIN, 2).rejects(
         "conv2d_grad_weight: grad_output has shape [3, 4, 4, 4], expected [2, 4, 4, 4]",
         move |device| {
             let x = Tensor::zeros([2, 3, 6, 5], F32, device)?;
@@ -379,7 +379,7 @@ fn one_axis() -> Vec<OpCase> {
         let Conv1dOptions { stride, padding, dilation, groups } = options;
         let window =
             Window { kernel: [1, 3], stride: [1, stride], padding: [0, padding], dilation: [1, dilation] };
-        let raised = |x: &Array| x.reshape(&[x.shape[0], x.shape[1], 1, x.shape[2]]);
+        let with_height_1 = |x: &Array| x.reshape(&[x.shape[0], x.shape[1], 1, x.shape[2]]);
         of_sums(OpCase::new("conv1d", format!("{options:?}")))
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))
@@ -387,7 +387,7 @@ fn one_axis() -> Vec<OpCase> {
             .on([&[2, 4, 9], &[6, 4 / groups, 3], &[6]])
             .run(move |x| x[0].conv1d(&x[1], Some(&x[2]), options))
             .oracle(move |x| {
-                let y = conv2d(&raised(&x[0]), &raised(&x[1]), Some(&x[2]), config(window, groups));
+                let y = conv2d(&with_height_1(&x[0]), &with_height_1(&x[1]), Some(&x[2]), config(window, groups));
                 y.reshape(&[y.shape[0], y.shape[1], y.shape[3]])
             })
     };
@@ -432,14 +432,14 @@ fn one_axis() -> Vec<OpCase> {
 
 /// Each input element adds its multiple of the kernel to the output (PyTorch's `ConvTranspose2d`).
 fn conv_transpose2d(x: &Array, weight: &Array, bias: &Array, options: ConvTranspose2dOptions) -> Array {
-    let ([batch, channels, height, width], [_, outside, kh, kw]) = (x.sizes(), weight.sizes());
+    let ([batch, channels, height, width], [_, group_out, kh, kw]) = (x.sizes(), weight.sizes());
     let ConvTranspose2dOptions { stride, padding, output_padding, dilation, groups } = options;
     let size = [(0, height, kh), (1, width, kw)].map(|(axis, size, kernel)| {
         (size - 1) * stride[axis] + dilation[axis] * (kernel - 1) + output_padding[axis] + 1 - 2 * padding[axis]
     });
-    let mut y = Array::from_fn(&[batch, outside * groups, size[0], size[1]], |at| bias.data[at[1]]);
+    let mut y = Array::from_fn(&[batch, group_out * groups, size[0], size[1]], |at| bias.data[at[1]]);
     Array::from_fn(&x.shape, |at| {
-        for o in 0..outside {
+        for o in 0..group_out {
             for (i, j) in (0..kh * kw).map(|within| (within / kw, within % kw)) {
                 let coordinate = |axis: usize, within: usize| {
                     (at[2 + axis] * stride[axis] + within * dilation[axis])
@@ -448,7 +448,7 @@ fn conv_transpose2d(x: &Array, weight: &Array, bias: &Array, options: ConvTransp
                 };
                 if let (Some(row), Some(column)) = (coordinate(0, i), coordinate(1, j)) {
                     let group = at[1] / (channels / groups);
-                    *y.at_mut(&[at[0], group * outside + o, row, column]) +=
+                    *y.at_mut(&[at[0], group * group_out + o, row, column]) +=
                         x.at(at) * weight.at(&[at[1], o, i, j]);
                 }
             }

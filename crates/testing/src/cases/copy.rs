@@ -5,7 +5,7 @@ use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::no_grad;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = DType::ALL.into_iter().flat_map(casts_to).collect();
     rows.extend(copies());

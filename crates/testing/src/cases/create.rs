@@ -5,7 +5,7 @@ use crate::compare::round_to;
 use crate::prelude::*;
 use ternion_core::{Scalar, no_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![full(), negative(), constants(), like(), fill_in_place(), large_integers()];
     rows.extend([
@@ -167,14 +167,14 @@ fn iota_integers() -> OpCase {
             Ok(outputs)
         })
         .oracle_for(move |dtype, _| {
-            let line = |count: usize, start: f64, step: f64| {
+            let sequence = |count: usize, start: f64, step: f64| {
                 let at = |i| super::unary::wrap(dtype, start + i as f64 * step);
                 Array::new(&[count], (0..count).map(at).collect())
             };
             let (start, step) = past_the_end(dtype);
-            let mut arrays = vec![line(33, 3.0, 7.0), line(5, start as f64, step as f64)];
+            let mut arrays = vec![sequence(33, 3.0, 7.0), sequence(5, start as f64, step as f64)];
             if !dtype.is_unsigned() {
-                arrays.push(line(9, 4.0, -3.0));
+                arrays.push(sequence(9, 4.0, -3.0));
             }
             arrays
         })
@@ -245,11 +245,11 @@ fn linspace() -> OpCase {
             ])
         })
         .oracle_for(|_, _| {
-            let line = |start: f64, end: f64, count: usize| {
+            let sequence = |start: f64, end: f64, count: usize| {
                 let at = |i: usize| start + (end - start) * i as f64 / (count - 1) as f64;
                 Array::new(&[count], (0..count).map(at).collect())
             };
-            vec![line(0.0, 1.0, 7), line(1.0, -0.3, 10), Array::full(&[1], 2.0), Array::zeros(&[0])]
+            vec![sequence(0.0, 1.0, 7), sequence(1.0, -0.3, 10), Array::full(&[1], 2.0), Array::zeros(&[0])]
         })
         .rejects("linspace: output is bool, expected a number", |device| Tensor::linspace(0.0, 1.0, 3, Bool, device))
 }
@@ -412,14 +412,14 @@ fn triangles() -> Vec<OpCase> {
                 .double_backward()
                 .run(move |x| Ok(vec![x[0].tril(diagonal)?, x[0].triu(diagonal)?]))
                 .oracle(move |x| {
-                    let keep = |inside: fn(i128) -> bool| {
+                    let keep = |is_kept: fn(i128) -> bool| {
                         Array::from_fn(&x[0].shape, |at| {
                             let [.., row, column] = *at else { unreachable!("at least two axes") };
-                            let beyond = column as i128 - row as i128 - diagonal as i128;
-                            if inside(beyond) { x[0].at(at) } else { 0.0 }
+                            let above = column as i128 - row as i128 - diagonal as i128;
+                            if is_kept(above) { x[0].at(at) } else { 0.0 }
                         })
                     };
-                    vec![keep(|beyond| beyond <= 0), keep(|beyond| beyond >= 0)]
+                    vec![keep(|above| above <= 0), keep(|above| above >= 0)]
                 })
                 .rejects("tril: expected at least 2 axes, got shape [3]", |device| {
                     Tensor::zeros([3], F32, device)?.tril(0)
@@ -439,8 +439,8 @@ fn one_hot() -> OpCase {
         .oracle(|x| {
             let shape = [&x[0].shape[..], &[5]].concat();
             Array::from_fn(&shape, |at| {
-                let (&class, of) = at.split_last().expect("the axis of classes");
-                f64::from(x[0].at(of) == class as f64)
+                let (&class, outer) = at.split_last().expect("the axis of classes");
+                f64::from(x[0].at(outer) == class as f64)
             })
         })
         .rejects("one_hot: index 5 is out of range for size 5", |device| {

@@ -46,7 +46,7 @@ mod take;
 mod unique;
 mod windows;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let families = [
         activations::rows(),

@@ -8,7 +8,7 @@ use ternion_core::dispatch::{apply, apply_one};
 use ternion_core::ops::matmul::{Epilogue, LinearParameters, Matmul};
 use ternion_core::ops::unary::UnaryOp;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     vec![
         pre_activation(),

@@ -4,12 +4,13 @@ use crate::prelude::*;
 use std::cmp::Ordering;
 use ternion_core::{Scalar, no_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [gathers(), scatters(), scatters_in_place(), selections(), scaled_sums(), embeddings(), sorts(), counts()].concat()
 }
 
-fn with(index: &[usize], axis: usize, at: f64) -> Vec<usize> {
+/// Returns the index with `at` along `axis`.
+fn with_axis(index: &[usize], axis: usize, at: f64) -> Vec<usize> {
     let mut changed = index.to_vec();
     changed[axis] = at as usize;
     changed
@@ -17,15 +18,16 @@ fn with(index: &[usize], axis: usize, at: f64) -> Vec<usize> {
 
 /// `y[.., i, ..] = x[.., index[.., i, ..], ..]`.
 fn gather(x: &Array, index: &Array, axis: usize) -> Array {
-    Array::from_fn(&index.shape, |at| x.at(&with(at, axis, index.at(at))))
+    Array::from_fn(&index.shape, |at| x.at(&with_axis(at, axis, index.at(at))))
 }
 
-/// `y[.., index[.., i, ..], ..] = put(y[..], source[.., i, ..])`, in row-major order of the source.
-fn scatter(base: &Array, index: &Array, source: &Array, axis: usize, put: impl Fn(f64, f64) -> f64) -> Array {
+/// `y[.., index[.., i, ..], ..] = combine(y[..], source[.., i, ..])`, in row-major order of the
+/// source.
+fn scatter(base: &Array, index: &Array, source: &Array, axis: usize, combine: impl Fn(f64, f64) -> f64) -> Array {
     let mut y = base.clone();
     Array::from_fn(&index.shape, |at| {
-        let element = y.at_mut(&with(at, axis, index.at(at)));
-        *element = put(*element, source.at(at));
+        let element = y.at_mut(&with_axis(at, axis, index.at(at)));
+        *element = combine(*element, source.at(at));
         0.0
     });
     y
@@ -40,7 +42,7 @@ pub(crate) fn index_select(x: &Array, index: &Array, axis: usize) -> Array {
 pub(crate) fn index_add(base: &Array, index: &Array, source: &Array, axis: usize) -> Array {
     let mut y = base.clone();
     Array::from_fn(&source.shape, |at| {
-        *y.at_mut(&with(at, axis, index.data[at[axis]])) += source.at(at);
+        *y.at_mut(&with_axis(at, axis, index.data[at[axis]])) += source.at(at);
         0.0
     });
     y
@@ -229,7 +231,7 @@ fn scatters_in_place() -> Vec<OpCase> {
     ]
 }
 
-fn added(axis: usize) -> OpCase {
+fn index_add_row(axis: usize) -> OpCase {
     OpCase::new("index_add", format!("axis={axis}"))
         .input(Uniform(-4.0, 4.0))
         .input(into_first(axis))
@@ -263,7 +265,7 @@ fn selections() -> Vec<OpCase> {
             .on([&[5, 3], &[0]])
             .on([&[3, 0], &[2]])
             .on([&[1, 33], &[1]])
-            // Rows that are copied as a whole, by one task and by several.
+            // Selections of complete rows, which are copied by one task and by several.
             .on([&[5, 2, 17], &[9]])
             .on([&[5, 40], &[300]])
             // Hundreds of gradients are added in each element.
@@ -285,7 +287,7 @@ fn selections() -> Vec<OpCase> {
             .on([&[2, 3, 4, 1, 12], &[5]])
             .perf([&[512, 4096], &[4096]]),
         select(2).on([&[2, 3, 7], &[33]]),
-        added(0)
+        index_add_row(0)
             .on([&[5], &[13], &[13]])
             .on([&[5, 3], &[7], &[7, 3]])
             .on([&[5, 3], &[0], &[0, 3]])
@@ -307,8 +309,8 @@ fn selections() -> Vec<OpCase> {
                 let base = Tensor::zeros([2], Bool, device)?;
                 base.index_add(0, &index, &base)
             }),
-        added(1).on([&[4, 6], &[9], &[4, 9]]).on([&[2, 3, 5], &[4], &[2, 4, 5]]),
-        added(2).on([&[2, 3, 7], &[11], &[2, 3, 11]]),
+        index_add_row(1).on([&[4, 6], &[9], &[4, 9]]).on([&[2, 3, 5], &[4], &[2, 4, 5]]),
+        index_add_row(2).on([&[2, 3, 7], &[11], &[2, 3, 11]]),
     ]
 }
 
@@ -354,8 +356,8 @@ fn order(a: f64, b: f64) -> Ordering {
 fn sorted(slice: &[f64], descending: bool) -> Vec<usize> {
     let mut positions: Vec<usize> = (0..slice.len()).collect();
     positions.sort_by(|&a, &b| {
-        let rising = order(slice[a], slice[b]);
-        if descending { rising.reverse() } else { rising }
+        let ascending = order(slice[a], slice[b]);
+        if descending { ascending.reverse() } else { ascending }
     });
     positions
 }
@@ -379,7 +381,7 @@ fn tied_sort(descending: bool) -> OpCase {
         .oracle(move |x| sort(&x[0], 1, descending))
 }
 
-/// Slices that are added times a factor.
+/// `index_add` of slices that are multiplied by a factor.
 fn scaled_sums() -> Vec<OpCase> {
     let row = |alpha: Scalar, kind: &str| {
         OpCase::new("index_add", format!("axis=1 alpha={alpha}{kind}"))

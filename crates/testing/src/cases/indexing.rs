@@ -4,7 +4,7 @@ use crate::prelude::*;
 use ternion_core::no_grad;
 use ternion_core::ops::indexing::{Ellipsis, IndexItem, IntoIndex, NewAxis, Slice};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [numbers_and_ranges(), steps(), tensors(), masks(), assignments(), rejected_calls()].concat()
 }
@@ -179,7 +179,7 @@ fn tensors() -> Vec<OpCase> {
     ]
 }
 
-/// A mask of five elements, three of which are true.
+/// A mask whose elements repeat this pattern.
 fn mask(pattern: &[u8]) -> Input {
     Input::of(Bool, Fixed(pattern.iter().map(|&bit| f64::from(bit)).collect()))
 }
@@ -302,9 +302,9 @@ fn assignments() -> Vec<OpCase> {
                 None => x[0].at(at),
                 Some(source_index) => {
                     // The source is broadcast: missing leading axes, and axes of size 1.
-                    let lead = source_index.len() - x[1].rank();
+                    let leading = source_index.len() - x[1].rank();
                     let source_index: Vec<usize> =
-                        source_index[lead..].iter().zip(&x[1].shape).map(|(&at, &size)| at.min(size - 1)).collect();
+                        source_index[leading..].iter().zip(&x[1].shape).map(|(&at, &size)| at.min(size - 1)).collect();
                     x[1].at(&source_index)
                 }
             })

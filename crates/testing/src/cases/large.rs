@@ -16,7 +16,7 @@ fn row(op: &'static str, parameters: &str, inputs: &[Input]) -> OpCase {
         .forward_only("small rows show the gradients")
 }
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let any = || Input::float(Uniform(-2.0, 2.0));
     let last = SHAPE.map(|size| size - 1);

@@ -10,7 +10,7 @@ mod oracles;
 mod products;
 mod systems;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     super::compositions([systems::rows(), decompositions::rows(), norms::rows(), products::rows()].concat())
 }
@@ -20,7 +20,7 @@ fn row(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).dtypes(&[F64, F32])
 }
 
-/// Numbers between -1 and 1, with k + 2 added to element k of the main diagonal: singular values
+/// Numbers between -1 and 1, with 2 k + 4 added to element k of the main diagonal: singular values
 /// are well separated, and far from 0.
 fn spread() -> Values {
     Values::custom(|shapes, position, rng| {
@@ -50,6 +50,6 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
 
-fn of(shape: &[usize], values: &[f64], device: &Device) -> Result<Tensor> {
+fn tensor(shape: &[usize], values: &[f64], device: &Device) -> Result<Tensor> {
     Tensor::from_slice(values, shape, device)
 }

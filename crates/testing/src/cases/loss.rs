@@ -13,13 +13,13 @@ mod linear;
 mod smooth;
 mod weighted;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [
         cross_entropies(),
         cross_entropy_ops(),
         cross_entropy_with_grad(),
-        classified(),
+        nll_and_accuracy(),
         elementwise(),
         linear::rows(),
         smooth::rows(),
@@ -108,7 +108,7 @@ fn cross_entropies() -> Vec<OpCase> {
         large_together("offset 2^20")
             .forward_only("differences of the oracle drown in the offset")
             .run(|x| x[0].cross_entropy(&x[1]))
-            .oracle(|x| counted_mean(&losses(&less_offset(&x[0]), &x[1], -100.0, 0.0), &x[1], -100.0))
+            .oracle(|x| counted_mean(&losses(&minus_largest(&x[0]), &x[1], -100.0, 0.0), &x[1], -100.0))
             .adversarial(
                 "offset 1e8",
                 [Array::new(&[2, 2], vec![1e8, 1e8, 1e8, 1e8 - 8.0]), Array::new(&[2], vec![1.0, 1.0])],
@@ -121,7 +121,7 @@ fn cross_entropies() -> Vec<OpCase> {
                 gradients.get(&leaf).cloned().ok_or_else(|| ternion_core::Error::autograd("none"))
             })
             .oracle(|x| {
-                let (p, rows) = (oracle::softmax(&less_offset(&x[0]), 1), x[0].shape[0]);
+                let (p, rows) = (oracle::softmax(&minus_largest(&x[0]), 1), x[0].shape[0]);
                 Array::from_fn(&x[0].shape, |at| {
                     let hit = f64::from(u8::from(x[1].data[at[0]] == at[1] as f64));
                     (p.at(at) - hit) / rows as f64
@@ -195,7 +195,7 @@ fn large_together(parameters: &str) -> OpCase {
         .f32_limit(2e-6, 2e-6)
 }
 
-fn less_offset(x: &Array) -> Array {
+fn minus_largest(x: &Array) -> Array {
     let offset = largest(&x.data);
     x.map(|x| x - offset)
 }
@@ -234,15 +234,15 @@ fn cross_entropy_ops() -> Vec<OpCase> {
             })
             .oracle(|x| loss_grads(&x[0], &x[1], &x[2], &x[3], 0.1))
             .rejects("cross_entropy_grad: index 3 is out of range for size 3", |device| {
-                let (x, rows) = (Tensor::zeros([2, 3], F32, device)?, Tensor::ones([2], F32, device)?);
+                let (x, per_row) = (Tensor::zeros([2, 3], F32, device)?, Tensor::ones([2], F32, device)?);
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.0 };
-                apply_one(op, &[&x, &Tensor::from_slice(&[0i64, 3], [2], device)?, &rows, &rows])
+                apply_one(op, &[&x, &Tensor::from_slice(&[0i64, 3], [2], device)?, &per_row, &per_row])
             })
             .rejects("cross_entropy_grad: log_sum is f16, expected f32", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F16, device)?, Tensor::zeros([2], I64, device)?);
-                let rows = Tensor::zeros([2], F16, device)?;
+                let per_row = Tensor::zeros([2], F16, device)?;
                 let op = CrossEntropyGrad { ignore_index: -100, label_smoothing: 0.0 };
-                apply_one(op, &[&x, &target, &rows, &rows])
+                apply_one(op, &[&x, &target, &per_row, &per_row])
             }),
     ]
 }
@@ -311,7 +311,7 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .input(some_ignored())
             .input(Input::accumulator(Uniform(-2.0, 2.0)))
-            // Half of the rows have the predicted value.
+            // The gradient of the loss and its prediction, which are equal in half of the rows.
             .input(Input::accumulator(Values::Integers(1, 2)))
             .input(Input::accumulator(Values::Integers(1, 2)))
             .input(Uniform(-2.0, 2.0))
@@ -331,18 +331,18 @@ fn cross_entropy_with_grad() -> Vec<OpCase> {
             })
             .rejects("cross_entropy_grad_update: index 3 is out of range for size 3", move |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::full([2], 3, I64, device)?);
-                let (rows, other) = (Tensor::ones([2], F32, device)?, Tensor::zeros([2], F32, device)?);
-                update(&[x.clone(), target, rows.clone(), rows, other, x])
+                let (per_row, predicted) = (Tensor::ones([2], F32, device)?, Tensor::zeros([2], F32, device)?);
+                update(&[x.clone(), target, per_row.clone(), per_row, predicted, x])
             })
             .rejects("cross_entropy_grad_update: dlogits has shape [3, 2], expected [2, 3]", move |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
-                let rows = Tensor::zeros([2], F32, device)?;
-                update(&[x, target, rows.clone(), rows.clone(), rows, Tensor::zeros([3, 2], F32, device)?])
+                let per_row = Tensor::zeros([2], F32, device)?;
+                update(&[x, target, per_row.clone(), per_row.clone(), per_row, zeros(&[3, 2], device)?])
             }),
     ]
 }
 
-fn classified() -> Vec<OpCase> {
+fn nll_and_accuracy() -> Vec<OpCase> {
     vec![
         OpCase::new("nll_loss", "")
             .input(Uniform(-9.0, 0.0))

@@ -1,5 +1,8 @@
 //! The rows of the table, one file per op family (with the same file stems as in core and in the
 //! backends).
+//!
+//! In all files `x` are the inputs of a row, and `at` in an oracle is the index of the element that
+//! it computes.
 
 use crate::table::OpCase;
 

@@ -6,7 +6,7 @@ use ternion_core::dispatch::{apply, apply_on, apply_one};
 use ternion_core::ops::multi_tensor::MultiTensorNorm;
 use ternion_core::total_norm;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let huge = 2f64.powi(100);
     let mut rows = vec![few(), chunks(), many_tensors(), out_of_range(), views()];
@@ -42,7 +42,7 @@ fn row(parameters: &str, tensors: usize, values: &Values) -> OpCase {
 
 fn few() -> OpCase {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
-    let arrays = |of: [&[f64]; 3]| of.map(|values| Array::new(&[values.len()], values.to_vec()));
+    let arrays = |lists: [&[f64]; 3]| lists.map(|values| Array::new(&[values.len()], values.to_vec()));
     row("", 3, &AwayFrom(0.2))
         .on([&[7, 5], &[33], &[]])
         .on([&[0], &[1], &[3, 0]])
@@ -68,7 +68,7 @@ fn few() -> OpCase {
 }
 
 /// Tensors that are split: with exactly the chunk size of CUDA or wgpu, with one element more, and
-/// several that end within a pack.
+/// several whose last vector load (pack) is incomplete.
 fn chunks() -> OpCase {
     row("of several chunks", 3, &Uniform(-2.0, 2.0))
         .on([&[16384], &[2, 16385], &[5]])
@@ -84,7 +84,7 @@ fn many_tensors() -> OpCase {
 }
 
 /// Numbers whose squares exceed the range of f32 although their norm does not, and numbers whose
-/// squares do not.
+/// squares are within the range.
 fn out_of_range() -> OpCase {
     let values = vec![3e30, -4e30, 0.0, 12e30, 3e-30, 1.0];
     row("beyond its squares", 2, &Fixed(values))
@@ -118,15 +118,15 @@ fn views() -> OpCase {
         .on([&[9, 7], &[2051]])
         .run(|x| {
             let [gaps, row] = [x[0].narrow(1, 1, 5)?, x[0].select(0, 3)?];
-            let (transposed, odd) = (x[0].transpose(0, 1)?, x[1].narrow(0, 1, 2049)?);
-            let tensors = [&gaps, &row.expand([4, 7])?, &transposed, &odd, &x[1], &x[1]];
+            let (transposed, misaligned) = (x[0].transpose(0, 1)?, x[1].narrow(0, 1, 2049)?);
+            let tensors = [&gaps, &row.expand([4, 7])?, &transposed, &misaligned, &x[1], &x[1]];
             Ok(apply(MultiTensorNorm, &tensors)?.into_vec())
         })
         .oracle(|x| {
             let gaps = Array::from_fn(&[9, 5], |at| x[0].at(&[at[0], at[1] + 1]));
             let rows = Array::from_fn(&[4, 7], |at| x[0].at(&[3, at[1]]));
-            let odd = Array::from_fn(&[2049], |at| x[1].at(&[at[0] + 1]));
-            norm(&[gaps, rows, x[0].clone(), odd, x[1].clone(), x[1].clone()])
+            let misaligned = Array::from_fn(&[2049], |at| x[1].at(&[at[0] + 1]));
+            norm(&[gaps, rows, x[0].clone(), misaligned, x[1].clone(), x[1].clone()])
         })
 }
 

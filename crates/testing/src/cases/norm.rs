@@ -4,15 +4,15 @@ use crate::prelude::*;
 use ternion_core::dispatch::apply;
 use ternion_core::ops::norm::{BatchNorm, BatchNormGrad, LayerNorm, LayerNormGrad, RmsNorm, RmsNormGrad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [layer_norms(), rms_norms(), batch_norms(), derived(), gradients(), rounded(), residual_gradients()].into_iter().flatten().collect()
 }
 
 const EPS: f64 = 1e-5;
 
-/// The rows of x have different means and standard deviations, so that a statistic at the wrong
-/// index is detected.
+/// Creates a row of the op table with an input x whose rows have different means and standard
+/// deviations, so that a statistic at the wrong index is detected.
 fn normed(op: &'static str, parameters: &str) -> OpCase {
     normed_of(op, parameters, Uniform(-2.0, 4.0))
 }
@@ -48,7 +48,7 @@ fn layer_norms() -> Vec<OpCase> {
             .on([&[0, 5], &[5], &[5]])
             .double_backward()
             .run(|x| x[0].layer_norm(Some(&x[1]), Some(&x[2]), EPS))
-            .oracle(|x| affine(&normalized(&x[0], &[last(&x[0])]), &x[1], &x[2]))
+            .oracle(|x| affine(&normalized(&x[0], &[last_axis(&x[0])]), &x[1], &x[2]))
             .adversarial(
                 "far from 0",
                 [
@@ -78,7 +78,7 @@ fn layer_norms() -> Vec<OpCase> {
         normed("layer_norm", "")
             .shapes([&[7, 33], &[3, 64], &[2, 65], &[2, 1030]])
             .run(|x| x[0].layer_norm(None, None, EPS))
-            .oracle(|x| normalized(&x[0], &[last(&x[0])])),
+            .oracle(|x| normalized(&x[0], &[last_axis(&x[0])])),
         normed_unequal("layer_norm", "one row")
             .input(parameter())
             .input(parameter())
@@ -105,7 +105,7 @@ fn layer_norms() -> Vec<OpCase> {
             .double_backward()
             .run(move |x| Ok(apply(op(true, true), &[&x[0], &x[1], &x[2]])?.into_vec()))
             .oracle(|x| {
-                let axes = [last(&x[0])];
+                let axes = [last_axis(&x[0])];
                 let y = affine(&normalized(&x[0], &axes), &x[1], &x[2]);
                 let rstd = x[0].reduce(&axes, Keep::No, variance).map(|v| 1.0 / (v + EPS).sqrt());
                 (y, x[0].reduce(&axes, Keep::No, average), rstd)
@@ -129,7 +129,7 @@ fn rounded() -> Vec<OpCase> {
             .on([&[2, 3, 8], &[8], &[8]])
             .on([&[0, 5], &[5], &[5]])
             .run(|x| x[0].layer_norm_as(Some(BF16), Some(&x[1]), Some(&x[2]), EPS)?.to_dtype(F32))
-            .oracle(|x| affine(&normalized(&x[0], &[last(&x[0])]), &x[1], &x[2]))
+            .oracle(|x| affine(&normalized(&x[0], &[last_axis(&x[0])]), &x[1], &x[2]))
             .rejects("layer_norm: output is f64, expected the input's dtype, or f16 and bf16 for f32", |device| {
                 zeros(&[2, 4], device)?.layer_norm_as(Some(F64), None, None, EPS)
             }),
@@ -163,21 +163,21 @@ fn residual_gradients() -> Vec<OpCase> {
             .oracle(|x| {
                 let [mean, rstd] = [column(&x[1]), column(&x[2])];
                 let normal = x[0].zip(&mean, |x, m| x - m).zip(&rstd, |c, r| c * r);
-                let mut all = gradient_of(&normal, &x[3], &x[4], &rstd, &[last(&x[0])], Centred::Yes);
+                let mut all = gradient_of(&normal, &x[3], &x[4], &rstd, &[last_axis(&x[0])], Centered::Yes);
                 all[0] = all[0].zip(&x[5], |dx, r| dx + r);
                 all
             })
             .rejects("layer_norm_grad: residual's gradient has shape [2], expected [2, 3]", |device| {
-                let (x, rows) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
+                let (x, statistic) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
                 let op = LayerNormGrad { weight: false, bias: false, residual: true, rounds: false };
-                Ok(apply(op, &[&x, &rows, &rows, &x, &rows])?.into_vec())
+                Ok(apply(op, &[&x, &statistic, &statistic, &x, &statistic])?.into_vec())
             })
             .rejects(
                 "layer_norm_grad: grad_output is f32, expected half precision, to which dx of f32 is rounded",
                 |device| {
-                    let (x, rows) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
+                    let (x, statistic) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
                     let op = LayerNormGrad { weight: false, bias: false, residual: false, rounds: true };
-                    Ok(apply(op, &[&x, &rows, &rows, &x])?.into_vec())
+                    Ok(apply(op, &[&x, &statistic, &statistic, &x])?.into_vec())
                 },
             ),
         row("rms_norm_grad")
@@ -194,7 +194,7 @@ fn residual_gradients() -> Vec<OpCase> {
             .oracle(|x| {
                 let rrms = column(&x[1]);
                 let normal = x[0].zip(&rrms, |x, r| x * r);
-                let mut all = gradient_of(&normal, &x[2], &x[3], &rrms, &[1], Centred::No);
+                let mut all = gradient_of(&normal, &x[2], &x[3], &rrms, &[1], Centered::No);
                 all.truncate(2);
                 all[0] = all[0].zip(&x[4], |dx, r| dx + r);
                 all
@@ -352,15 +352,15 @@ fn gradients() -> Vec<OpCase> {
                 Ok(apply(op, &[&x[0], &x[1], &x[2], &x[3], &x[4]])?.into_vec())
             })
             .oracle(|x| {
-                let axes = [last(&x[0])];
+                let axes = [last_axis(&x[0])];
                 let [mean, rstd] = [column(&x[1]), column(&x[2])];
                 let normal = x[0].zip(&mean, |x, m| x - m).zip(&rstd, |c, r| c * r);
-                gradient_of(&normal, &x[3], &x[4], &rstd, &axes, Centred::Yes)
+                gradient_of(&normal, &x[3], &x[4], &rstd, &axes, Centered::Yes)
             })
             .rejects("layer_norm_grad: mean is bf16, expected f32", |device| {
-                let (x, rows) = (Tensor::zeros([2, 3], BF16, device)?, Tensor::zeros([2], BF16, device)?);
+                let (x, statistic) = (Tensor::zeros([2, 3], BF16, device)?, Tensor::zeros([2], BF16, device)?);
                 let op = LayerNormGrad { weight: false, bias: false, residual: false, rounds: false };
-                Ok(apply(op, &[&x, &rows, &rows, &x])?.into_vec())
+                Ok(apply(op, &[&x, &statistic, &statistic, &x])?.into_vec())
             }),
         OpCase::new("rms_norm_grad", "weight")
             .input(Uniform(-2.0, 2.0))
@@ -374,14 +374,14 @@ fn gradients() -> Vec<OpCase> {
             .oracle(|x| {
                 let rrms = column(&x[1]);
                 let normal = x[0].zip(&rrms, |x, r| x * r);
-                let mut all = gradient_of(&normal, &x[2], &x[3], &rrms, &[1], Centred::No);
+                let mut all = gradient_of(&normal, &x[2], &x[3], &rrms, &[1], Centered::No);
                 all.truncate(2);
                 all
             })
             .rejects("rms_norm_grad: grad_output has shape [3, 2], expected [2, 3]", |device| {
-                let (x, rows) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
+                let (x, statistic) = (zeros(&[2, 3], device)?, zeros(&[2], device)?);
                 let op = RmsNormGrad { weight: false, residual: false, rounds: false };
-                Ok(apply(op, &[&x, &rows, &zeros(&[3, 2], device)?])?.into_vec())
+                Ok(apply(op, &[&x, &statistic, &zeros(&[3, 2], device)?])?.into_vec())
             }),
         OpCase::new("batch_norm_grad", "affine")
             .input(Uniform(-2.0, 2.0))
@@ -402,7 +402,7 @@ fn gradients() -> Vec<OpCase> {
                 let per_channel = |v: &Array| channels_of(v, x[0].rank());
                 let rstd = per_channel(&x[2]).map(|v| 1.0 / (v + EPS).sqrt());
                 let normal = x[0].zip(&per_channel(&x[1]), |x, m| x - m).zip(&rstd, |c, r| c * r);
-                gradient_of(&normal, &x[3], &per_channel(&x[4]), &rstd, &axes, Centred::Yes)
+                gradient_of(&normal, &x[3], &per_channel(&x[4]), &rstd, &axes, Centered::Yes)
             })
             .rejects("batch_norm_grad: var has shape [2], expected [3]", |device| {
                 let (x, mean, var) = (zeros(&[2, 3], device)?, zeros(&[3], device)?, zeros(&[2], device)?);
@@ -424,7 +424,7 @@ fn zeros(shape: &[usize], device: &Device) -> Result<Tensor> {
     Tensor::zeros(shape, F32, device)
 }
 
-fn last(x: &Array) -> usize {
+fn last_axis(x: &Array) -> usize {
     x.rank() - 1
 }
 
@@ -455,7 +455,7 @@ fn normalized(x: &Array, axes: &[usize]) -> Array {
 
 /// `x / sqrt(mean(x^2) + eps)` over the last axis (Zhang and Sennrich 2019, eq. 4).
 fn rms_normalized(x: &Array) -> Array {
-    let square = x.reduce(&[last(x)], Keep::Yes, mean_square);
+    let square = x.reduce(&[last_axis(x)], Keep::Yes, mean_square);
     x.zip(&square, |x, s| x / (s + EPS).sqrt())
 }
 
@@ -492,34 +492,35 @@ fn column(x: &Array) -> Array {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Centred {
+enum Centered {
     Yes,
     No,
 }
 
-/// With `g = dy * weight`: `dx = rstd * (g - mean(g) - n * mean(g * n))` (without `mean(g)` if the
-/// input is not centered), `dweight = sum(dy * n)`, `dbias = sum(dy)`.
+/// With `g = dy * weight` and the normalized input `n`:
+/// `dx = rstd * (g - mean(g) - n * mean(g * n))` (without `mean(g)` if the input is not centered),
+/// `dweight = sum(dy * n)`, `dbias = sum(dy)`.
 fn gradient_of(
     normal: &Array,
     dy: &Array,
     weight: &Array,
     rstd: &Array,
     axes: &[usize],
-    centred: Centred,
+    centered: Centered,
 ) -> Vec<Array> {
     // Parameters of row norms vary along the normalized axis, parameters of batch norm along the
     // channels.
-    let width = if weight.rank() == 1 { last(dy) } else { 1 };
-    let others: Vec<usize> = (0..dy.rank()).filter(|&axis| axis != width).collect();
+    let parameter_axis = if weight.rank() == 1 { last_axis(dy) } else { 1 };
+    let others: Vec<usize> = (0..dy.rank()).filter(|&axis| axis != parameter_axis).collect();
     let g = dy.zip(weight, |d, w| d * w);
-    let shift = match centred {
-        Centred::Yes => g.reduce(axes, Keep::Yes, average),
-        Centred::No => Array::scalar(0.0),
+    let shift = match centered {
+        Centered::Yes => g.reduce(axes, Keep::Yes, average),
+        Centered::No => Array::scalar(0.0),
     };
-    let along = g.zip(normal, |g, n| g * n).reduce(axes, Keep::Yes, average);
+    let projection = g.zip(normal, |g, n| g * n).reduce(axes, Keep::Yes, average);
     let dx = g
         .zip(&shift, |g, s| g - s)
-        .zip(&normal.zip(&along, |n, a| n * a), |g, a| g - a)
+        .zip(&normal.zip(&projection, |n, p| n * p), |g, p| g - p)
         .zip(rstd, |d, r| d * r);
     let total = |values: &[f64]| values.iter().sum();
     let dweight = dy.zip(normal, |d, n| d * n).reduce(&others, Keep::No, total);

@@ -5,9 +5,9 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::conv::Window;
 use ternion_core::ops::pool::{AvgPool2dGrad, MaxPool2dGrad, PoolOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [largest(), means(), adaptive()].concat()
+    [maxima(), means(), adaptive()].concat()
 }
 
 fn text(options: &PoolOptions) -> String {
@@ -29,14 +29,14 @@ fn output_size(options: &PoolOptions, axis: usize, size: usize) -> usize {
 /// Returns the pixels along `axis` in window `output_index`.
 fn pixels(options: &PoolOptions, axis: usize, output_index: usize, size: usize) -> Vec<usize> {
     (0..options.kernel[axis])
-        .filter_map(|within| {
-            (output_index * options.stride[axis] + within * options.dilation[axis]).checked_sub(options.padding[axis])
+        .filter_map(|kernel_index| {
+            (output_index * options.stride[axis] + kernel_index * options.dilation[axis]).checked_sub(options.padding[axis])
         })
         .filter(|&at| at < size)
         .collect()
 }
 
-/// Calls `f(n, c, the elements of the window as (row, column, value))` for each window.
+/// Calls `f` for each window with its elements as `(row, column, value)`.
 fn each_window(x: &Array, options: &PoolOptions, f: impl Fn(&[(usize, usize, f64)]) -> f64) -> Array {
     let [batch, channels, height, width] = x.sizes();
     let shape = [batch, channels, output_size(options, 0, height), output_size(options, 1, width)];
@@ -52,7 +52,7 @@ fn each_window(x: &Array, options: &PoolOptions, f: impl Fn(&[(usize, usize, f64
 }
 
 /// Returns the first maximum, or the first NaN.
-fn winner(in_window: &[(usize, usize, f64)]) -> (usize, usize, f64) {
+fn first_maximum(in_window: &[(usize, usize, f64)]) -> (usize, usize, f64) {
     let mut best = in_window[0];
     for &element in &in_window[1..] {
         if !best.2.is_nan() && (element.2.is_nan() || element.2 > best.2) {
@@ -64,8 +64,8 @@ fn winner(in_window: &[(usize, usize, f64)]) -> (usize, usize, f64) {
 
 fn max_pool2d(x: &Array, options: &PoolOptions) -> (Array, Array) {
     let width = x.shape[3];
-    let largest = each_window(x, options, |in_window| winner(in_window).2);
-    (largest, each_window(x, options, |in_window| (winner(in_window).0 * width + winner(in_window).1) as f64))
+    let maxima = each_window(x, options, |in_window| first_maximum(in_window).2);
+    (maxima, each_window(x, options, |in_window| (first_maximum(in_window).0 * width + first_maximum(in_window).1) as f64))
 }
 
 fn avg_pool2d(x: &Array, options: &PoolOptions) -> Array {
@@ -87,7 +87,7 @@ fn options() -> [PoolOptions; 5] {
     ]
 }
 
-fn largest() -> Vec<OpCase> {
+fn maxima() -> Vec<OpCase> {
     let row = |options: PoolOptions| {
         OpCase::new("max_pool2d", text(&options))
             .input(Distinct)
@@ -101,15 +101,15 @@ fn largest() -> Vec<OpCase> {
     };
     let dilated = PoolOptions { kernel: [3, 2], stride: [1, 2], padding: [1, 1], dilation: [2, 3], ..PoolOptions::new([3, 2]) };
     let padded = PoolOptions { padding: [1, 1], stride: [1, 1], ..PoolOptions::new([2, 2]) };
-    let low = f64::NEG_INFINITY;
+    let neg_inf = f64::NEG_INFINITY;
     let mut rows: Vec<OpCase> = options().into_iter().map(row).collect();
     rows.push(row(dilated).perf([&[64, 64, 28, 28]]));
     rows.push(
         row(padded)
             .on([&[0, 2, 3, 3]])
-            .adversarial("only -infinity", [Array::full(&[1, 2, 2, 3], low)])
+            .adversarial("only -infinity", [Array::full(&[1, 2, 2, 3], neg_inf)])
             .adversarial("all equal", [Array::full(&[1, 1, 3, 3], 7.0)])
-            .adversarial("nan", [Array::new(&[1, 1, 2, 4], vec![1.0, f64::NAN, 9.0, low, 3.0, 2.0, f64::NAN, f64::INFINITY])])
+            .adversarial("nan", [Array::new(&[1, 1, 2, 4], vec![1.0, f64::NAN, 9.0, neg_inf, 3.0, 2.0, f64::NAN, f64::INFINITY])])
             .rejects("max_pool2d: padding [2, 0] is more than half of kernel [2, 2]", |device| {
                 let options = PoolOptions { padding: [2, 0], ..PoolOptions::new([2, 2]) };
                 Tensor::zeros([1, 1, 4, 4], F32, device)?.max_pool2d(options)
@@ -186,7 +186,7 @@ fn max_grad() -> OpCase {
 
 /// A linear op: central differences are exact except for rounding. The sum of elements of magnitude
 /// 4 may cancel.
-fn of_means(row: OpCase) -> OpCase {
+fn mean_limits(row: OpCase) -> OpCase {
     let loose = Tolerance { abs: 2e-6, rel: 2e-6 };
     row.f32_limit(loose.abs, loose.rel).grad_tolerances(Tolerance { abs: 2e-9, rel: 2e-9 }, loose.times(10.0))
 }
@@ -194,7 +194,7 @@ fn of_means(row: OpCase) -> OpCase {
 fn means() -> Vec<OpCase> {
     let on = |options: PoolOptions| {
         let parameters = format!("{} count_include_pad={}", text(&options), options.count_include_pad);
-        of_means(OpCase::new("avg_pool2d", parameters))
+        mean_limits(OpCase::new("avg_pool2d", parameters))
             .input(Uniform(-4.0, 4.0))
             .double_backward()
             .run(move |x| x[0].avg_pool2d(options))
@@ -204,7 +204,7 @@ fn means() -> Vec<OpCase> {
         let PoolOptions { count_include_pad, .. } = options;
         let [oh, ow] = [output_size(&options, 0, size[0]), output_size(&options, 1, size[1])];
         let parameters = format!("{} count_include_pad={count_include_pad}", text(&options));
-        of_means(OpCase::new("avg_pool2d_grad", parameters))
+        mean_limits(OpCase::new("avg_pool2d_grad", parameters))
             .input(Uniform(-4.0, 4.0))
             .on([&[2, 3, oh, ow]])
             .double_backward()

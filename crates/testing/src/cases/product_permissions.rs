@@ -1,13 +1,14 @@
-//! Rows of f32 products that permit a device to use another algorithm: bf16x6, or TF32.
+//! Rows of f32 products that permit a device to use another algorithm: bf16x6 (six bf16 products
+//! for each f32 product), or TF32.
 
 use super::matmul::{product, square};
 use crate::oracle;
 use crate::prelude::*;
 use ternion_core::ops::matmul::MatmulOptions;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [bf16x6(), rounded()].into_iter().flatten().collect()
+    [bf16x6(), tf32()].into_iter().flatten().collect()
 }
 
 /// Products that permit bf16x6, with the limits of f32.
@@ -55,7 +56,7 @@ fn bf16x6() -> Vec<OpCase> {
 
 /// Products that permit TF32: a device that does not round has the same limits as without the
 /// permission.
-fn rounded() -> Vec<OpCase> {
+fn tf32() -> Vec<OpCase> {
     fn permitted() -> MatmulOptions<'static> {
         MatmulOptions { tf32: true, ..Default::default() }
     }

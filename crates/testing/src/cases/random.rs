@@ -8,7 +8,7 @@ use ternion_core::dispatch::apply_on;
 use ternion_core::ops::random::{Dropout, Normal, RandomBits, Uniform as UniformOp};
 use ternion_core::{Op, Shape};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [primitives(), floats(), integers(), dropouts()].into_iter().flatten().collect()
 }
@@ -16,7 +16,9 @@ pub fn rows() -> Vec<OpCase> {
 const NUMBERS: &str = "random numbers depend on nothing";
 /// 2^24: uniform floats have 24 random bits.
 const STEPS: f64 = 16_777_216.0;
+/// A negative seed.
 const SEED: i64 = -0x1234_5678_9abc_def1;
+/// A first block just below the carry into the upper half of the block counter.
 const BASE: i64 = 0xffff_fffe;
 
 fn uniform(word: u32) -> f64 {
@@ -39,7 +41,7 @@ fn blocks(words: usize) -> u64 {
     words.div_ceil(4) as u64
 }
 
-/// Runs an op on a state with a negative seed and a base just below the carry into the upper half.
+/// Returns a function that runs an op on the state of [`SEED`] and [`BASE`].
 fn run_on_state(op: fn(DType) -> Op) -> impl Fn(&[Tensor], &Device, DType) -> Result<Vec<Tensor>> {
     move |_, device, dtype| {
         let state = Tensor::from_slice(&[SEED, BASE], [2], device)?;
@@ -47,7 +49,7 @@ fn run_on_state(op: fn(DType) -> Op) -> impl Fn(&[Tensor], &Device, DType) -> Re
     }
 }
 
-/// Returns a word of that state, from an offset of 3 blocks.
+/// Returns word `at` of the stream of [`SEED`] and [`BASE`], from an offset of 3 blocks.
 fn word_at(at: usize) -> u32 {
     random_word(SEED as u64, (BASE as u64).wrapping_add(3), at)
 }
@@ -56,8 +58,8 @@ fn small_shape() -> Shape {
     Shape::new(&[3, 7]).expect("a small shape")
 }
 
-/// The ops on a state with a negative seed, a base just below the carry into the upper half, and an
-/// offset, so that every part of the counter matters.
+/// The ops on the state of [`SEED`] and [`BASE`] with an offset, so that every part of the counter
+/// matters.
 fn primitives() -> Vec<OpCase> {
     let mut cases = random_bits();
     cases.extend([
@@ -231,19 +233,19 @@ fn integers() -> Vec<OpCase> {
             .forward_only(NUMBERS)
             .run_on(move |_, device, dtype| Tensor::randint(low, high, [7, 9], dtype, device))
     };
-    // Two times 63 words: 31 bits, then the bits that extend them.
-    let carried = |low: i64, high: i64, bits: u32| {
+    // Two times 63 words: the upper 31 bits of each number, then `bits` lower bits.
+    let expected = |low: i64, high: i64, bits: u32| {
         let values = (high - low) as u64;
         let (first, rest) = (words(0, 63), words(blocks(63), 63));
         let numbers = first.into_iter().zip(rest).map(move |(first, rest)| {
-            let long = (u64::from(first >> 1) << bits) + u64::from(rest >> (32 - bits));
-            (low + (long % values) as i64) as f64
+            let number = (u64::from(first >> 1) << bits) + u64::from(rest >> (32 - bits));
+            (low + (number % values) as i64) as f64
         });
         Array::new(&[7, 9], numbers.collect())
     };
     vec![
         randint("0..10", 0, 10)
-            .oracle(move |_| carried(0, 10, 16))
+            .oracle(move |_| expected(0, 10, 16))
             .rejects("randint: no integer from 3 up to, not including, 3", |device| {
                 Tensor::randint(3, 3, [2], I64, device)
             })
@@ -256,26 +258,26 @@ fn integers() -> Vec<OpCase> {
             .rejects("randint: 0..2199023255552 has more than 2^40 values", |device| {
                 Tensor::randint(0, 1 << 41, [2], I64, device)
             }),
-        randint("bytes", 3, 120).dtypes(&[I16, I8, U64, U32, U16, U8]).oracle(move |_| carried(3, 120, 16)),
+        randint("bytes", 3, 120).dtypes(&[I16, I8, U64, U32, U16, U8]).oracle(move |_| expected(3, 120, 16)),
         randint("all of i8", -128, 128)
             .dtypes(&[I16, I8])
-            .oracle(move |_| carried(-128, 128, 16))
+            .oracle(move |_| expected(-128, 128, 16))
             .rejects("randint: 0..129 does not fit i8", |device| Tensor::randint(0, 129, [2], I8, device)),
         randint("all of u8", 0, 256)
             .dtypes(&[I16, U8])
-            .oracle(move |_| carried(0, 256, 16))
+            .oracle(move |_| expected(0, 256, 16))
             .rejects("randint: -1..5 does not fit u8", |device| Tensor::randint(-1, 5, [2], U8, device)),
-        randint("all of i16", -32768, 32768).dtypes(&[I16]).oracle(move |_| carried(-32768, 32768, 15)),
+        randint("all of i16", -32768, 32768).dtypes(&[I16]).oracle(move |_| expected(-32768, 32768, 15)),
         randint("all of u16", 0, 65536)
             .dtypes(&[U32, U16])
-            .oracle(move |_| carried(0, 65536, 15))
+            .oracle(move |_| expected(0, 65536, 15))
             .rejects("randint: 0..65537 does not fit u16", |device| Tensor::randint(0, 65537, [2], U16, device))
             .rejects("randint: -1..5 does not fit u64", |device| Tensor::randint(-1, 5, [2], U64, device)),
-        randint("-5..-4", -5, -4).oracle(move |_| carried(-5, -4, 16)),
-        randint("-700..60000", -700, 60000).oracle(move |_| carried(-700, 60000, 15)),
-        randint("0..2^20", 0, 1 << 20).oracle(move |_| carried(0, 1 << 20, 11)),
-        randint("all of i32", i32::MIN.into(), 1 << 31).oracle(move |_| carried(i32::MIN.into(), 1 << 31, 31)),
-        randint("large", -3, 3_000_000_000).dtypes(&[I64]).oracle(move |_| carried(-3, 3_000_000_000, 31)),
+        randint("-5..-4", -5, -4).oracle(move |_| expected(-5, -4, 16)),
+        randint("-700..60000", -700, 60000).oracle(move |_| expected(-700, 60000, 15)),
+        randint("0..2^20", 0, 1 << 20).oracle(move |_| expected(0, 1 << 20, 11)),
+        randint("all of i32", i32::MIN.into(), 1 << 31).oracle(move |_| expected(i32::MIN.into(), 1 << 31, 31)),
+        randint("large", -3, 3_000_000_000).dtypes(&[I64]).oracle(move |_| expected(-3, 3_000_000_000, 31)),
         OpCase::new("permutation", "17")
             .on([])
             .dtypes(&[I32])

@@ -9,7 +9,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::ops::reduce::{CumulativeSum, Reduce, ReduceOp};
 use ternion_core::{AxisSet, GradOptions, enable_grad, grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for reduction in reductions() {
@@ -34,7 +34,7 @@ struct Reduction {
     run: fn(&Tensor, &[isize], Keep) -> Result<Tensor>,
     definition: fn(&[f64]) -> f64,
     /// Whether an empty slice can be reduced.
-    rejects_nothing: bool,
+    reduces_empty: bool,
 }
 
 macro_rules! method {
@@ -87,7 +87,7 @@ fn distinct_magnitudes() -> Values {
 
 fn reductions() -> Vec<Reduction> {
     let row =
-        |op, values, run, definition, rejects_nothing| Reduction { op, values, run, definition, rejects_nothing };
+        |op, values, run, definition, reduces_empty| Reduction { op, values, run, definition, reduces_empty };
     vec![
         row("sum", Uniform(-2.0, 2.0), method!(sum, sum_keep), sum, true),
         row("prod", near_units(), method!(prod, prod_keep), |x| x.iter().product(), true),
@@ -137,7 +137,7 @@ impl Reduction {
                     .double_backward()
                     .run(move |x| run(&x[0], axes, keep))
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition));
-                if self.rejects_nothing {
+                if self.reduces_empty {
                     row = row.shapes([&[3, 0, 2], &[0, 0, 3]]);
                 } else if !axes.contains(&1) {
                     row = row.shapes([&[3, 0, 2]]);
@@ -252,8 +252,8 @@ fn positions() -> Vec<OpCase> {
                     .oracle(move |x| x[0].reduce(&resolve(axes, 3), keep, definition)),
             );
         }
-        // The decisive element comes late, where kernels that process a block at a time carry the
-        // index over from the blocks before.
+        // The extreme element is near the end of a row, where kernels that process a block at a
+        // time add the length of the preceding blocks to its index.
         rows.push(
             OpCase::new(op, "late in long rows")
                 .input(Values::custom(|shapes, position, rng| {
@@ -500,8 +500,8 @@ fn degenerate_variance() -> OpCase {
         .forward_only("infinite or not a number")
         .run(|x| Ok(vec![x[0].var(1, 1.0)?, x[0].var(1, 2.0)?, x[0].var(1, 5.0)?, x[0].std(1, 1.0)?]))
         .oracle(|x| {
-            let of = |correction| x[0].reduce(&[1], Keep::No, |x| variance(x, correction));
-            vec![of(1.0), of(2.0), of(5.0), of(1.0).map(f64::sqrt)]
+            let var = |correction| x[0].reduce(&[1], Keep::No, |x| variance(x, correction));
+            vec![var(1.0), var(2.0), var(5.0), var(1.0).map(f64::sqrt)]
         })
 }
 
@@ -550,8 +550,8 @@ pub(crate) fn gradient(x: &Tensor, f: impl Fn(&Tensor) -> Result<Tensor>) -> Res
         let x = x.detach().requires_grad()?;
         let y = f(&x)?;
         let ones = y.ones_like()?.detach();
-        let found = grad(&[y], &[x.clone()], &[ones], GradOptions::default())?.remove(0);
-        found.map_or_else(|| x.detach().zeros_like(), Ok)
+        let computed = grad(&[y], &[x.clone()], &[ones], GradOptions::default())?.remove(0);
+        computed.map_or_else(|| x.detach().zeros_like(), Ok)
     })
 }
 
@@ -561,8 +561,8 @@ pub(crate) fn gradients(x: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) -
         let leaves = x.iter().map(|x| x.detach().requires_grad()).collect::<Result<Vec<_>>>()?;
         let y = f(&leaves)?;
         let ones = y.ones_like()?.detach();
-        let found = grad(&[y], &leaves, &[ones], GradOptions::default())?;
-        x.iter().zip(found).map(|(x, found)| found.map_or_else(|| x.detach().zeros_like(), Ok)).collect()
+        let computed = grad(&[y], &leaves, &[ones], GradOptions::default())?;
+        x.iter().zip(computed).map(|(x, computed)| computed.map_or_else(|| x.detach().zeros_like(), Ok)).collect()
     })
 }
 
@@ -580,11 +580,11 @@ fn conventions() -> Vec<OpCase> {
     };
     let (nan, inf, low) = (f64::NAN, f64::INFINITY, -1e4);
     // A power of two: inputs are rounded to f32 for every dtype.
-    let (share, huge) = (0.5f64.sqrt(), 2f64.powi(100));
+    let (half_root, huge) = (0.5f64.sqrt(), 2f64.powi(100));
     vec![
         row("norm", "huge and tiny numbers", &[3.0 * huge, 4.0 * huge, 3.0 / huge, -4.0 / huge], |x| x.norm(1), &[0.6, 0.8, 0.6, -0.8])
             .dtypes(&[F64, F32]),
-        row("var", "huge and tiny numbers, as std", &[1e20, -1e20, 1e-30, -1e-30], |x| x.std(1, 1.0), &[share, -share, share, -share])
+        row("var", "huge and tiny numbers, as std", &[1e20, -1e20, 1e-30, -1e-30], |x| x.std(1, 1.0), &[half_root, -half_root, half_root, -half_root])
             .dtypes(&[F64, F32]),
         row("max", "ties", &[1.0, 1.0, 2.0, 1.0], |x| x.max(1), &[0.5, 0.5, 1.0, 0.0]),
         row("min", "ties", &[1.0, 1.0, 2.0, 1.0], |x| x.min_keep(1), &[0.5, 0.5, 0.0, 1.0]),

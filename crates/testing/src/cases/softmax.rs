@@ -5,7 +5,7 @@ use crate::prelude::*;
 use ternion_core::dispatch::apply_one;
 use ternion_core::ops::softmax::{LogSoftmaxGrad, SoftmaxGrad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     // With larger logits the gradient is a difference of nearly equal numbers: no digit of it would
     // survive the rounding of the output to half precision.
@@ -16,7 +16,7 @@ pub fn rows() -> Vec<OpCase> {
         OpCase::new(op, "axis=1 wide").input(Uniform(-30.0, 30.0)).dtypes(&[F64, F32]).double_backward()
     };
     let infinite = || Array::new(&[2, 2], vec![f64::NEG_INFINITY, 0.0, f64::INFINITY, 1.0]);
-    let nothing = || Array::full(&[2, 3], f64::NEG_INFINITY);
+    let masked = || Array::full(&[2, 3], f64::NEG_INFINITY);
     let large = || Array::new(&[1, 3], vec![60000.0, -60000.0, 59968.0]);
     // Enough columns to be processed in parallel.
     let columns = || {
@@ -32,7 +32,7 @@ pub fn rows() -> Vec<OpCase> {
             .run(|x| x[0].softmax(1))
             .oracle(|x| oracle::softmax(&x[0], 1))
             .adversarial("infinite", [infinite()])
-            .adversarial("only -infinity", [nothing()])
+            .adversarial("only -infinity", [masked()])
             .adversarial("nan", [Array::new(&[2, 2], vec![f64::NAN, 0.0, 1.0, 2.0])])
             .adversarial("large", [large()])
             .rejects("softmax: axis 3 on shape [4, 7]", |device| {
@@ -64,7 +64,7 @@ pub fn rows() -> Vec<OpCase> {
             .run(|x| x[0].log_softmax(1))
             .oracle(|x| log_softmax(&x[0], 1))
             .adversarial("infinite", [infinite()])
-            .adversarial("only -infinity", [nothing()])
+            .adversarial("only -infinity", [masked()])
             .adversarial("large", [large()])
             .rejects("log_softmax: axis -3 on shape [4, 7]", |device| {
                 Tensor::zeros([4, 7], F32, device)?.log_softmax(-3)
@@ -139,18 +139,18 @@ pub(super) fn log_softmax(x: &Array, axis: usize) -> Array {
 /// Applies `f` to corresponding slices of two arrays along `axis`.
 fn pairs_along(x: &[Array], axis: usize, f: impl Fn(&[f64], &[f64]) -> Vec<f64>) -> Array {
     let size = x[0].shape[axis];
-    let both: Vec<usize> = [&[2], &x[0].shape[..]].concat();
-    let stacked = Array::new(&both, [&x[0].data[..], &x[1].data[..]].concat());
-    // Each line contains both slices: y first, then dy.
-    let mut order: Vec<usize> = (1..both.len()).filter(|&other| other != axis + 1).collect();
+    let stacked_shape: Vec<usize> = [&[2], &x[0].shape[..]].concat();
+    let stacked = Array::new(&stacked_shape, [&x[0].data[..], &x[1].data[..]].concat());
+    // Each pair is a slice of y followed by the same slice of dy.
+    let mut order: Vec<usize> = (1..stacked_shape.len()).filter(|&other| other != axis + 1).collect();
     order.extend([0, axis + 1]);
-    let mut lines: Vec<usize> = order[..order.len() - 2].iter().map(|&at| both[at]).collect();
-    lines.push(2 * size);
+    let mut pair_shape: Vec<usize> = order[..order.len() - 2].iter().map(|&at| stacked_shape[at]).collect();
+    pair_shape.push(2 * size);
     let stacked_rows = stacked
         .permute(&order)
-        .reshape(&lines)
-        .map_slices(lines.len() - 1, |line| f(&line[..size], &line[size..]));
-    let mut back: Vec<usize> = (0..stacked_rows.rank() - 1).collect();
-    back.insert(axis, stacked_rows.rank() - 1);
-    stacked_rows.permute(&back)
+        .reshape(&pair_shape)
+        .map_slices(pair_shape.len() - 1, |pair| f(&pair[..size], &pair[size..]));
+    let mut inverse_order: Vec<usize> = (0..stacked_rows.rank() - 1).collect();
+    inverse_order.insert(axis, stacked_rows.rank() - 1);
+    stacked_rows.permute(&inverse_order)
 }

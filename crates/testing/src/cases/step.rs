@@ -6,7 +6,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::step::{AdamStep, DecayMode, SgdStep};
 use ternion_core::{clip_grad_norm, clip_grad_value, enable_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [sgd(), sgd_with_half_copy(), adam(), adam_with_half_copy(), clipping()].into_iter().flatten().collect()
 }
@@ -134,7 +134,8 @@ fn sgd() -> Vec<OpCase> {
     ]
 }
 
-/// PyTorch's variant of Sutskever et al. 2013, one element at a time.
+/// PyTorch's variant of Sutskever et al. 2013, one element at a time. `x` is the parameter, its
+/// gradient, `[learning rate, clip factor, 1 for the first step]`, and the velocity.
 fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
     let [rate, clip, first] = [0, 1, 2].map(|at| x[2].data[at]);
     let mut outputs = vec![x[0].clone()];
@@ -147,12 +148,12 @@ fn sgd_step(op: &SgdStep, x: &[Array]) -> Vec<Array> {
             gradient += op.weight_decay * parameter;
         }
         if let Some(velocity) = x.get(3).filter(|_| op.momentum != 0.0) {
-            let moved = match first == 1.0 {
+            let new_velocity = match first == 1.0 {
                 true => gradient,
                 false => op.momentum * velocity.data[at] + (1.0 - op.dampening) * gradient,
             };
-            outputs[1].data[at] = moved;
-            gradient = if op.nesterov { gradient + op.momentum * moved } else { moved };
+            outputs[1].data[at] = new_velocity;
+            gradient = if op.nesterov { gradient + op.momentum * new_velocity } else { new_velocity };
         }
         outputs[0].data[at] = parameter - rate * gradient;
     }
@@ -219,7 +220,8 @@ const ADAM: AdamStep = AdamStep {
     half_copy: false,
 };
 
-/// The numbers of the tenth step: 1 - 0.9^10 and sqrt(1 - 0.999^10).
+/// The hyperparameters of the tenth step: its bias corrections are 1 - 0.9^10 and
+/// sqrt(1 - 0.999^10).
 fn tenth(rate: f64, clip: f64) -> [f64; 4] {
     [rate, clip, 0.6513215599, 0.0997753]
 }
@@ -323,8 +325,8 @@ fn one_with_half_copy(half: DType) -> OpCase {
 
 /// Returns the inputs of one parameter with a half-precision copy: the parameter and its gradient
 /// in the first dtype, the copy in the second.
-fn zeros(sizes: [usize; 6], [own, half]: [DType; 2], device: &Device) -> Result<Vec<Tensor>> {
-    let dtypes = [own, own, F32, F32, F32, half];
+fn zeros(sizes: [usize; 6], [dtype, half]: [DType; 2], device: &Device) -> Result<Vec<Tensor>> {
+    let dtypes = [dtype, dtype, F32, F32, F32, half];
     sizes.into_iter().zip(dtypes).map(|(size, dtype)| Tensor::zeros([size], dtype, device)).collect()
 }
 
@@ -356,7 +358,8 @@ fn adam_with_half_copy() -> Vec<OpCase> {
 }
 
 /// Kingma and Ba 2015, algorithm 1, and Loshchilov and Hutter 2019, algorithm 2, one element at a
-/// time.
+/// time. `x` is the parameter, its gradient, `[learning rate, clip factor, bias correction 1, root
+/// of bias correction 2]`, and both moments.
 fn adam_step(op: &AdamStep, x: &[Array]) -> Vec<Array> {
     let [rate, clip, correction1, root_correction2] = [0, 1, 2, 3].map(|at| x[2].data[at]);
     let mut outputs = vec![x[0].clone(), x[3].clone(), x[4].clone()];

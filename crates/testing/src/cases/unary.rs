@@ -8,7 +8,7 @@ use ternion_core::dispatch::apply_one;
 use ternion_core::no_grad;
 use ternion_core::ops::unary::{UnaryGrad, UnaryOp};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for function in functions() {
@@ -134,20 +134,20 @@ fn specials() -> Array {
 /// Away from integers and from the midpoints between them.
 fn between_steps() -> Values {
     Values::custom(|shapes, position, rng| {
-        let part = |rng: &mut Rng| rng.uniform(0.1, 0.4) + 0.5 * rng.integer(0, 1) as f64;
-        (0..shapes[position].iter().product()).map(|_| rng.integer(-5, 4) as f64 + part(rng)).collect()
+        let fraction = |rng: &mut Rng| rng.uniform(0.1, 0.4) + 0.5 * rng.integer(0, 1) as f64;
+        (0..shapes[position].iter().product()).map(|_| rng.integer(-5, 4) as f64 + fraction(rng)).collect()
     })
 }
 
 /// On both sides of the bounds of clamp, and away from them.
 pub(super) fn around_bounds() -> Values {
     Values::custom(|shapes, position, rng| {
-        let pick = |rng: &mut Rng| match rng.integer(0, 2) {
+        let value = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-3.0, -0.85),
             1 => rng.uniform(-0.65, 1.15),
             _ => rng.uniform(1.35, 3.0),
         };
-        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| value(rng)).collect()
     })
 }
 
@@ -447,15 +447,15 @@ fn functions() -> Vec<Function> {
 
 /// Wraps `value` to the bits of an integer dtype.
 pub(crate) fn wrap(dtype: DType, value: f64) -> f64 {
-    let end = 256f64.powi(dtype.size() as i32);
+    let modulus = 256f64.powi(dtype.size() as i32);
     match dtype {
         I64 => value as i128 as i64 as f64,
         U64 => value as i128 as u64 as f64,
-        U32 | U16 | U8 => value.rem_euclid(end),
+        U32 | U16 | U8 => value.rem_euclid(modulus),
         // Does not add half of the range first: that sum is rounded if the value is large.
-        I32 | I16 | I8 => match value.rem_euclid(end) {
-            low if low >= end / 2.0 => low - end,
-            low => low,
+        I32 | I16 | I8 => match value.rem_euclid(modulus) {
+            bits if bits >= modulus / 2.0 => bits - modulus,
+            bits => bits,
         },
         _ => value,
     }

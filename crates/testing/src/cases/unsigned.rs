@@ -1,27 +1,27 @@
-//! Rows of the wide unsigned dtypes with numbers above the largest of the signed dtype of the same
-//! size, which a signed kernel would treat as negative.
+//! Rows of the op table for the unsigned dtypes of more than 8 bits, with numbers above the largest
+//! of the signed dtype of the same size, which a signed kernel would treat as negative.
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    UNSIGNED.iter().flat_map(|&dtype| [quotients(dtype), comparisons(dtype), extremes(dtype), order(dtype)]).collect()
+    UNSIGNED.iter().flat_map(|&dtype| [quotients(dtype), comparisons(dtype), extremes(dtype), sorts(dtype)]).collect()
 }
 
-/// Numbers on both sides of the middle of the range, and at its ends; for u64 only numbers that f64
-/// represents.
+/// Returns numbers on both sides of the middle of the range, and at its ends; for u64 only numbers
+/// that f64 represents.
 fn numbers(dtype: DType) -> Vec<f64> {
     let half = 256f64.powi(dtype.size() as i32) / 2.0;
-    let (last, below) = match dtype {
+    let (last, below_half) = match dtype {
         U64 => (2.0 * half - 4096.0, half - 1024.0),
         _ => (2.0 * half - 1.0, half - 1.0),
     };
-    vec![half, 0.0, 3.0, last, below, 7.0, half, 1.0, half + 4096.0, last, 2.0]
+    vec![half, 0.0, 3.0, last, below_half, 7.0, half, 1.0, half + 4096.0, last, 2.0]
 }
 
-/// Returns each of the n numbers n times in a row. Inputs repeat [`numbers`], so both together are
-/// all n^2 pairs.
-fn others(dtype: DType) -> Vec<f64> {
+/// Returns each of the n [`numbers`] n times in succession. The other input repeats all of them n
+/// times, so that both together form all n^2 pairs.
+fn second_operands(dtype: DType) -> Vec<f64> {
     let all = numbers(dtype);
     (0..all.len() * all.len()).map(|at| all[at / all.len()]).collect()
 }
@@ -29,7 +29,7 @@ fn others(dtype: DType) -> Vec<f64> {
 fn pairs(op: &'static str, dtype: DType) -> OpCase {
     OpCase::new(op, format!("pairs of {dtype}"))
         .input(Fixed(numbers(dtype)))
-        .input(Fixed(others(dtype)))
+        .input(Fixed(second_operands(dtype)))
         .shapes([&[121]])
         .dtypes(&[dtype])
 }
@@ -49,8 +49,8 @@ fn quotients(dtype: DType) -> OpCase {
         .oracle(|x| {
             // Not in f64, in which rounding may carry a 64-bit quotient to the next integer. A
             // quotient by 0 is 0, as the CPU and the kernels define it.
-            let integer_op = |form: fn(u64, u64) -> Option<u64>| {
-                x[0].zip(&x[1], move |a, b| form(a as u64, b as u64).unwrap_or(0) as f64)
+            let integer_op = |function: fn(u64, u64) -> Option<u64>| {
+                x[0].zip(&x[1], move |a, b| function(a as u64, b as u64).unwrap_or(0) as f64)
             };
             vec![
                 integer_op(u64::checked_div),
@@ -77,7 +77,7 @@ fn comparisons(dtype: DType) -> OpCase {
             ])
         })
         .oracle(|x| {
-            let compare = |form: fn(&f64, &f64) -> bool| x[0].zip(&x[1], move |a, b| f64::from(form(&a, &b)));
+            let compare = |function: fn(&f64, &f64) -> bool| x[0].zip(&x[1], move |a, b| f64::from(function(&a, &b)));
             vec![
                 compare(f64::lt),
                 compare(f64::le),
@@ -99,10 +99,10 @@ fn extremes(dtype: DType) -> OpCase {
             Ok(vec![x.max(1)?, x.min(1)?, x.max(0)?, x.min(0)?, x.argmax(1)?, x.argmin(1)?])
         })
         .oracle(|x| {
-            let arg = |better: fn(&f64, &f64) -> bool| {
+            let first_best = |better: fn(&f64, &f64) -> bool| {
                 move |values: &[f64]| {
-                    let first = |best, at| if better(&values[at], &values[best]) { at } else { best };
-                    (1..values.len()).fold(0, first) as f64
+                    let choose = |best, at| if better(&values[at], &values[best]) { at } else { best };
+                    (1..values.len()).fold(0, choose) as f64
                 }
             };
             let largest = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
@@ -112,24 +112,24 @@ fn extremes(dtype: DType) -> OpCase {
                 x[0].reduce(&[1], Keep::No, smallest),
                 x[0].reduce(&[0], Keep::No, largest),
                 x[0].reduce(&[0], Keep::No, smallest),
-                x[0].reduce(&[1], Keep::No, arg(f64::gt)),
-                x[0].reduce(&[1], Keep::No, arg(f64::lt)),
+                x[0].reduce(&[1], Keep::No, first_best(f64::gt)),
+                x[0].reduce(&[1], Keep::No, first_best(f64::lt)),
             ]
         })
 }
 
-fn order(dtype: DType) -> OpCase {
+fn sorts(dtype: DType) -> OpCase {
     OpCase::new("sort", format!("numbers of {dtype}"))
         .input(Fixed(numbers(dtype)))
         .shapes([&[7], &[2, 40], &[1, 2050]])
         .dtypes(&[dtype])
         .run(|x| Ok(vec![x[0].sort(-1, false)?.0, x[0].sort(-1, true)?.0]))
         .oracle(|x| {
-            let sorted = |is_falling: bool| {
+            let sorted = |is_descending: bool| {
                 x[0].map_slices(x[0].rank() - 1, move |slice| {
                     let mut values = slice.to_vec();
                     values.sort_by(f64::total_cmp);
-                    if is_falling {
+                    if is_descending {
                         values.reverse();
                     }
                     values

@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use ternion_core::{DType, Tensor};
 
-/// The oracle's results for cases, cached for all checks of them.
+/// The oracle's results for cases, cached for all checks of them. The key is that of the row and
+/// instance, the dtype, and whether the inputs are repeated for the broadcast layout.
 #[derive(Default)]
 pub(crate) struct OracleCache(RefCell<HashMap<(String, DType, bool), Rc<OracleResults>>>);
 
@@ -111,14 +112,17 @@ impl Session<'_> {
         rounded.gradients.borrow_mut().get_or_insert_with(|| self.differences(dtype, rounded)).clone()
     }
 
+    /// Computes the gradient of each input by central differences.
     fn differences(&self, dtype: DType, expected: &OracleResults) -> Rc<Vec<Option<Gradient>>> {
         let function = |inputs: &[Array]| self.row.oracle_outputs(dtype, inputs);
         let cotangents = self.row.weights(&expected.cotangents);
         let weighted = Weighted { function: &function, cotangents: &cotangents };
         let differentiable = self.row.differentiable_inputs(dtype);
-        let gradient = |at: usize| {
-            let mut rng = expected.case.rng(&format!("gradient {at}"));
-            differentiable.contains(&at).then(|| weighted.gradient(&expected.case.inputs, at, &mut rng))
+        let gradient = |position: usize| {
+            let mut rng = expected.case.rng(&format!("gradient {position}"));
+            differentiable
+                .contains(&position)
+                .then(|| weighted.gradient(&expected.case.inputs, position, &mut rng))
         };
         Rc::new((0..self.row.inputs.len()).map(gradient).collect())
     }

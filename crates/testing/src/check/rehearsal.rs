@@ -1,5 +1,5 @@
-//! Determines which checks would skip every case of a row on a device, from the device's plans and
-//! without running any op.
+//! Determines which checks would skip every case of a row on a device, from the device's plans. Ops
+//! run only if an error may be due to values that were not computed.
 
 use super::run::run_double_backward;
 use super::{Case, CheckError, Filter, NO_GRADIENT, Session, Target, cases};
@@ -93,7 +93,7 @@ impl Session<'_> {
         if matches!(self.check, Check::Forward | Check::Adversarial) {
             return Rehearsed::Compared;
         }
-        if self.differentiable(dtype)
+        if self.is_differentiable(dtype)
             && let Err(error) = self.rehearse_backward(case, inputs, &outputs)
         {
             return self.outcome_of_error(error);
@@ -109,7 +109,7 @@ impl Session<'_> {
         }
     }
 
-    fn differentiable(&self, dtype: DType) -> bool {
+    fn is_differentiable(&self, dtype: DType) -> bool {
         dtype.is_float()
             && self.row.forward_only.is_none()
             && !self.row.differentiable_inputs(dtype).is_empty()
@@ -121,7 +121,7 @@ impl Session<'_> {
         // The check runs such a case, but compares nothing in it.
         let empty = || instance.iter().all(|shape| shape.iter().product::<usize>() == 0);
         match self.check {
-            Check::Backward | Check::DoubleBackward if !self.differentiable(dtype) => Some(NO_GRADIENT),
+            Check::Backward | Check::DoubleBackward if !self.is_differentiable(dtype) => Some(NO_GRADIENT),
             Check::Backward | Check::DoubleBackward if empty() => {
                 Some("no elements, and no other case applies")
             }

@@ -77,10 +77,11 @@ impl OpCase {
         memory_layout: MemoryLayout,
         inputs: &[Array],
     ) -> ternion_core::Result<Vec<Tensor>> {
-        let create_input = |(at, array): (usize, &Array)| {
-            let fits = memory_layout != MemoryLayout::Broadcast || crate::case::can_repeat(self, at);
-            let layout = if fits { memory_layout.layout(&array.shape, at) } else { None };
-            tensor_with_layout(array, self.inputs[at].class.dtype(dtype), layout, device)
+        let create_input = |(position, array): (usize, &Array)| {
+            let is_repeatable =
+                memory_layout != MemoryLayout::Broadcast || crate::case::can_repeat(self, position);
+            let layout = if is_repeatable { memory_layout.layout(&array.shape, position) } else { None };
+            tensor_with_layout(array, self.inputs[position].class.dtype(dtype), layout, device)
         };
         inputs.iter().enumerate().map(create_input).collect()
     }
@@ -100,8 +101,8 @@ impl OpCase {
     ) -> ternion_core::Result<(Vec<Tensor>, Gradients)> {
         let differentiable = self.differentiable_inputs(dtype);
         let mut inputs = self.create_inputs(device, dtype, memory_layout, inputs)?;
-        for &at in &differentiable {
-            inputs[at] = inputs[at].requires_grad()?;
+        for &position in &differentiable {
+            inputs[position] = inputs[position].requires_grad()?;
         }
         let outputs = self.call_on(device, dtype, &inputs)?;
         let (sources, cotangents) = self.sources(device, memory_layout, &outputs, cotangents)?;
@@ -114,12 +115,12 @@ impl OpCase {
                 }
             };
         }
-        let targets: Vec<Tensor> = differentiable.iter().map(|&at| inputs[at].clone()).collect();
+        let targets: Vec<Tensor> = differentiable.iter().map(|&position| inputs[position].clone()).collect();
         let options = GradOptions { allow_unused: true, ..GradOptions::default() };
         let gradients_found =
             phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
-        for (at, gradient) in differentiable.into_iter().zip(gradients_found) {
-            gradients[at] = gradient;
+        for (position, gradient) in differentiable.into_iter().zip(gradients_found) {
+            gradients[position] = gradient;
         }
         Ok((outputs, gradients))
     }
@@ -167,20 +168,20 @@ pub(super) fn run_double_backward(
 ) -> ternion_core::Result<(Gradients, Gradients)> {
     let differentiable = row.differentiable_inputs(dtype);
     let mut inputs = row.create_inputs(device, dtype, memory_layout, &expected.case.inputs)?;
-    for &at in &differentiable {
-        inputs[at] = inputs[at].requires_grad()?;
+    for &position in &differentiable {
+        inputs[position] = inputs[position].requires_grad()?;
     }
     let outputs = row.call_on(device, dtype, &inputs)?;
     let (sources, cotangents) = row.sources(device, memory_layout, &outputs, &expected.cotangents)?;
     let cotangents =
         cotangents.iter().map(Tensor::requires_grad).collect::<ternion_core::Result<Vec<_>>>()?;
-    let targets: Vec<Tensor> = differentiable.iter().map(|&at| inputs[at].clone()).collect();
+    let targets: Vec<Tensor> = differentiable.iter().map(|&position| inputs[position].clone()).collect();
     let options = GradOptions { create_graph: true, allow_unused: true, ..GradOptions::default() };
     let first = phase::during(Phase::Backward, || grad(&sources, &targets, &cotangents, options))?;
     let (mut gradients, mut weights) = (Vec::new(), Vec::new());
-    for (&at, gradient) in differentiable.iter().zip(&first) {
+    for (&position, gradient) in differentiable.iter().zip(&first) {
         if let Some(gradient) = gradient.as_ref().filter(|gradient| gradient.needs_grad()) {
-            weights.push(tensor_with_layout(&directions[at], gradient.dtype(), None, device)?);
+            weights.push(tensor_with_layout(&directions[position], gradient.dtype(), None, device)?);
             gradients.push(gradient.clone());
         }
     }

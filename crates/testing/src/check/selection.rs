@@ -26,8 +26,8 @@ impl Filter {
         match self {
             Filter::All => true,
             Filter::Key(selected) => key == selected,
-            Filter::Text(text) => key.match_indices(text.as_str()).any(|(at, _)| {
-                !key[..at].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
+            Filter::Text(text) => key.match_indices(text.as_str()).any(|(start, _)| {
+                !key[..start].ends_with(|letter: char| letter.is_alphanumeric() || letter == '_')
             }),
         }
     }
@@ -39,13 +39,13 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
         Check::Rejects => row.rejects.iter().map(|(message, _)| rejects_key(row, message)).collect(),
         Check::Adversarial => adversarial_cases(row).into_iter().map(|(key, ..)| key).collect(),
         _ => {
-            let of = |instance: &Instance| {
+            let keys_of = |instance: &Instance| {
                 let cases = cases(row, check, instance).into_iter();
                 cases
                     .map(|(dtype, memory_layout)| case_key(row, instance, dtype, memory_layout))
                     .collect::<Vec<_>>()
             };
-            row.instances.iter().flat_map(of).collect()
+            row.instances.iter().flat_map(keys_of).collect()
         }
     }
 }
@@ -53,11 +53,11 @@ pub fn keys(row: &OpCase, check: Check) -> Vec<String> {
 /// The memory layouts of the integer dtypes other than i64, i32 and u8, which run in all layouts.
 /// All integer dtypes index memory with the same code, and each additional pair of layouts would
 /// make the table a tenth longer.
-const FURTHER_INTEGER_LAYOUTS: [MemoryLayout; 2] = [MemoryLayout::Dense, MemoryLayout::Sliced];
+const OTHER_INTEGER_LAYOUTS: [MemoryLayout; 2] = [MemoryLayout::Dense, MemoryLayout::Sliced];
 
 fn runs_in(dtype: DType, memory_layout: MemoryLayout) -> bool {
-    let is_further = matches!(dtype, DType::I16 | DType::I8 | DType::U64 | DType::U32 | DType::U16);
-    !is_further || FURTHER_INTEGER_LAYOUTS.contains(&memory_layout)
+    let is_other_integer = matches!(dtype, DType::I16 | DType::I8 | DType::U64 | DType::U32 | DType::U16);
+    !is_other_integer || OTHER_INTEGER_LAYOUTS.contains(&memory_layout)
 }
 
 /// Returns the dtypes and memory layouts in which `check` runs an instance of `row`.
@@ -78,12 +78,12 @@ pub(crate) fn cases(row: &OpCase, check: Check, instance: &Instance) -> Vec<(DTy
 
 /// Returns key, shapes and dtype of each case of adversarial inputs.
 pub(super) fn adversarial_cases(row: &OpCase) -> Vec<(String, Instance, DType)> {
-    let of = |(name, inputs): &(&str, Vec<Array>)| {
+    let cases_of = |(name, inputs): &(&str, Vec<Array>)| {
         let instance: Instance = inputs.iter().map(|input| input.shape.clone()).collect();
         let case = |dtype| (adversarial_key(row, name, &instance, dtype), instance.clone(), dtype);
         row.float_dtypes().into_iter().map(case).collect::<Vec<_>>()
     };
-    row.adversarial.iter().flat_map(of).collect()
+    row.adversarial.iter().flat_map(cases_of).collect()
 }
 
 pub(super) fn adversarial_key(row: &OpCase, name: &str, instance: &Instance, dtype: DType) -> String {
@@ -124,10 +124,11 @@ impl OpCase {
     /// neither, in i32. The ops that the row is composed of run in every layout and dtype in their
     /// own rows.
     pub(crate) fn reduced(&self) -> OpCase {
-        let among = |selected: &[DType]| -> Vec<DType> {
+        let intersection = |selected: &[DType]| -> Vec<DType> {
             self.dtypes.iter().copied().filter(|dtype| selected.contains(dtype)).collect()
         };
-        let candidates = [among(&[DType::F64, DType::F32]), among(&[DType::I32]), self.dtypes.clone()];
+        let candidates =
+            [intersection(&[DType::F64, DType::F32]), intersection(&[DType::I32]), self.dtypes.clone()];
         OpCase {
             dtypes: candidates.into_iter().find(|dtypes| !dtypes.is_empty()).unwrap_or_default(),
             dense_only: self
@@ -143,8 +144,9 @@ impl OpCase {
 
     /// Returns which inputs have a gradient when the row runs in `dtype`.
     pub fn differentiable_inputs(&self, dtype: DType) -> Vec<usize> {
-        let has =
-            |&at: &usize| self.inputs[at].differentiable && self.inputs[at].class.dtype(dtype).is_float();
-        (0..self.inputs.len()).filter(has).collect()
+        let has_gradient = |&position: &usize| {
+            self.inputs[position].differentiable && self.inputs[position].class.dtype(dtype).is_float()
+        };
+        (0..self.inputs.len()).filter(has_gradient).collect()
     }
 }

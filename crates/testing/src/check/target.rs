@@ -1,4 +1,5 @@
-//! A device under test, its reference device, and the exclusive use of further devices by checks.
+//! A device under test, its reference device, and the exclusive use of additional devices by
+//! checks.
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use ternion_core::Device;
@@ -13,8 +14,9 @@ pub struct Target {
     pub reference: Device,
     /// The name of the hardware, for the coverage page; empty if the device itself reports it.
     pub description: String,
-    /// Further devices of the same hardware that no check is using: see [`Target::several`].
+    /// Additional devices of the same hardware that no check is using: see [`Target::several`].
     free: Arc<Mutex<Vec<Device>>>,
+    /// Whether the device is synchronous: see [`Target::immediate`].
     immediate: bool,
     /// Whether compositions are checked only in part: see [`Target::reduced_compositions`].
     pub(crate) reduced: bool,
@@ -27,7 +29,7 @@ impl Target {
         Target { device, reference, description, free: Arc::default(), immediate: false, reduced: false }
     }
 
-    /// Adds further devices of the same hardware and name. A check gets exclusive use of one while
+    /// Adds devices of the same hardware and name. A check gets exclusive use of one while
     /// any are free, and otherwise shares the first device. Without them, checks in several threads
     /// wait for each other on a device that runs all work in a single CPU thread.
     pub fn several(self, others: impl IntoIterator<Item = Device>) -> Target {
@@ -47,17 +49,17 @@ impl Target {
         Target { reduced, ..self }
     }
 
-    /// Runs `check` with exclusive use of a further device, or on the first if all are in use. An
-    /// asynchronous device reports an error in the data to the next caller that synchronizes.
-    /// Therefore a check that `provokes` errors on a shared device runs while no other check does.
-    pub(crate) fn with_device<T>(&self, provokes: bool, check: impl FnOnce(&Target) -> T) -> T {
+    /// Runs `check` with exclusive use of an additional device, or on the first if all are in use.
+    /// An asynchronous device reports an error in the data to the next caller that synchronizes.
+    /// Therefore a check that provokes errors on a shared device runs while no other check does.
+    pub(crate) fn with_device<T>(&self, provokes_errors: bool, check: impl FnOnce(&Target) -> T) -> T {
         static EXCLUSIVE: RwLock<()> = RwLock::new(());
         let free = || self.free.lock().unwrap_or_else(PoisonError::into_inner);
         let free_device = free().pop();
         let result = match &free_device {
             Some(device) => check(&self.on(device.clone())),
             None if self.immediate => check(self),
-            None if provokes => {
+            None if provokes_errors => {
                 let _exclusive = EXCLUSIVE.write().unwrap_or_else(PoisonError::into_inner);
                 check(self)
             }

@@ -38,7 +38,7 @@ impl Cell {
 }
 
 impl Coverage {
-    /// Returns the contents of the file.
+    /// Returns the contents of the file, in which a shard of the table is named `part`.
     pub fn to_json(&self) -> String {
         let head = [
             ("device", json!(self.device)),
@@ -87,7 +87,7 @@ impl Coverage {
     }
 
     /// Returns the name of this device's file: `coverage-cuda.json` for `cuda:0`;
-    /// `coverage-cuda-2-of-12.json` for a part.
+    /// `coverage-cuda-2-of-12.json` for a shard.
     pub fn file_name(&self) -> String {
         let kind = self.device.split(':').next().unwrap_or_default();
         match self.shard {

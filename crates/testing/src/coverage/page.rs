@@ -25,36 +25,36 @@ meaning in it. No `B`: the op has no gradient, for the reason above. `?`: the op
 /// Returns the page for the coverage of these devices.
 pub fn page(devices: &[Coverage]) -> String {
     let mut text = String::from(INTRODUCTION);
-    text += &heads(devices);
+    text += &device_table(devices);
     text += &facts();
     text += &unsupported_calls(devices);
     text += "\n## Ops\n";
     text += LEGEND;
     let names: Vec<&str> = devices.iter().map(|device| device.device.as_str()).collect();
-    line(&mut text, "op", names.into_iter());
+    table_line(&mut text, "op", names.into_iter());
     writeln!(text, "|---|{}", "---|".repeat(devices.len())).expect("text grows");
     for (op, _) in rows_by_op() {
-        let found = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), summary_of));
-        line(&mut text, op, found);
+        let summaries = devices.iter().map(|device| device.ops.get(op).map_or("?".to_string(), summary_of));
+        table_line(&mut text, op, summaries);
     }
     text
 }
 
-fn line(text: &mut String, first: &str, others: impl Iterator<Item = impl AsRef<str>>) {
+fn table_line(text: &mut String, first: &str, others: impl Iterator<Item = impl AsRef<str>>) {
     write!(text, "| {first} |").expect("text grows");
     others.for_each(|other| write!(text, " {} |", other.as_ref()).expect("text grows"));
     text.push('\n');
 }
 
 /// Returns the description of each device, and how much was run on it.
-fn heads(devices: &[Coverage]) -> String {
+fn device_table(devices: &[Coverage]) -> String {
     let mut text = String::from(
         "| device | what it is | what was run | cases | elements compared |\n|---|---|---|---:|---:|\n",
     );
     for device in devices {
         let counts = [device.cases().to_string(), device.compared.to_string()];
         let descriptions = [device.description.as_str(), device.scope.as_str()].map(str::to_string);
-        line(&mut text, &device.device, descriptions.iter().chain(&counts));
+        table_line(&mut text, &device.device, descriptions.iter().chain(&counts));
     }
     text + "\n"
 }
@@ -82,7 +82,9 @@ fn families(dtypes: &[&str]) -> String {
         |dtype| dtype == DType::U8 || (dtype.is_int() && !dtype.is_unsigned()),
         |dtype| dtype.is_unsigned() && dtype != DType::U8,
     ]
-    .map(|of| DType::ALL.iter().filter(|&&dtype| of(dtype)).map(|dtype| dtype.name()).collect::<Vec<_>>());
+    .map(|is_member| {
+        DType::ALL.iter().filter(|&&dtype| is_member(dtype)).map(|dtype| dtype.name()).collect::<Vec<_>>()
+    });
     let mut remaining = dtypes.to_vec();
     let mut names = Vec::new();
     for (family, members) in [("floats", floats), ("integers", integers), ("unsigned", unsigned)] {

@@ -1,4 +1,4 @@
-//! Joins the coverage of one device from several runs, each of a part of the op table.
+//! Joins the coverage of one device from several runs, each of one part (shard) of the op table.
 
 use super::Coverage;
 use crate::suite::Shard;

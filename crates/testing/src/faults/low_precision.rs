@@ -62,7 +62,7 @@ impl NarrowSums {
         if !inputs.first().is_some_and(|view| view.dtype.is_float()) {
             return Ok(None);
         }
-        let array = |at: usize| array_of(&self.inner, &inputs[at]);
+        let array = |position: usize| array_of(&self.inner, &inputs[position]);
         Ok(match op {
             Op::Reduce(reduce) if reduce.op == ReduceOp::Sum => {
                 let axes: Vec<usize> = reduce.axes.iter().collect();
@@ -86,8 +86,8 @@ impl NarrowSums {
         let mut shape = a.shape.clone();
         shape[rank - 1] = n;
         let mut data = Vec::with_capacity(shape.iter().product());
-        for at in 0..a.shape[..rank - 2].iter().product() {
-            let (a, b) = (&a.data[at * m * k..], &b.data[at * k * n..]);
+        for batch in 0..a.shape[..rank - 2].iter().product() {
+            let (a, b) = (&a.data[batch * m * k..], &b.data[batch * k * n..]);
             for i in 0..m {
                 data.extend((0..n).map(|j| self.sum((0..k).map(|l| a[i * k + l] * b[l * n + j]))));
             }
@@ -96,15 +96,15 @@ impl NarrowSums {
     }
 
     fn scattered(&self, axis: usize, mut base: Array, index: &Array, source: &Array) -> Array {
-        let mut at = vec![0; index.rank()];
+        let mut source_index = vec![0; index.rank()];
         for _ in 0..index.elements() {
-            let mut to = at.clone();
-            to[axis] = index.at(&at) as usize;
-            if to[axis] < base.shape[axis] {
-                let element = base.at_mut(&to);
-                *element = round_to(self.sums, *element + source.at(&at));
+            let mut target_index = source_index.clone();
+            target_index[axis] = index.at(&source_index) as usize;
+            if target_index[axis] < base.shape[axis] {
+                let element = base.at_mut(&target_index);
+                *element = round_to(self.sums, *element + source.at(&source_index));
             }
-            advance(&mut at, &index.shape);
+            advance(&mut source_index, &index.shape);
         }
         base
     }

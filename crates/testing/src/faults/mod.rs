@@ -117,6 +117,7 @@ pub struct Faulty {
     phase: Phase,
     /// The dtype of the row, which determines the dtype of narrow sums.
     dtype: DType,
+    /// How often the fault changed what an op reads or writes.
     made_a_difference: Arc<AtomicUsize>,
 }
 
@@ -154,7 +155,10 @@ impl Faulty {
 
     fn elements(&self, view: &View<'_>, layout: &Layout) -> Result<Vec<u8>> {
         let (bytes, size) = (self.bytes(view.buffer)?, view.dtype.size());
-        Ok(layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect())
+        Ok(layout
+            .positions()
+            .flat_map(|position| bytes[position * size..(position + 1) * size].to_vec())
+            .collect())
     }
 
     fn count_difference(&self, differs: bool) {
@@ -218,9 +222,9 @@ impl Faulty {
                 let value = decode(output.dtype, &after[after.len() - size..])[0];
                 // If a row in half precision computes this op in f32, the error must survive
                 // rounding to half precision to be visible.
-                let visible =
+                let visible_dtype =
                     if self.dtype.is_half() && output.dtype.is_float() { self.dtype } else { output.dtype };
-                self.poke(output, last, &encode(output.dtype, &[off_by_a_little(visible, value)]))
+                self.poke(output, last, &encode(output.dtype, &[off_by_a_little(visible_dtype, value)]))
             }
             Fault::TailUnwritten => self.poke(output, last, &before[before.len() - size..]),
             Fault::NanInOutput if output.dtype.is_float() => {
@@ -252,12 +256,12 @@ impl Faulty {
     /// Swaps the first and the last row (element, if there is one axis) of an output.
     fn swap_rows(&self, output: &View<'_>, positions: &[usize]) -> Result<()> {
         let dims = output.layout.shape().dims();
-        let row = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
+        let row_size = if dims.len() < 2 { 1 } else { dims[dims.len() - 1] };
         let size = output.dtype.size();
         let elements = self.elements(output, output.layout)?;
-        for column in 0..row {
-            let (first, last) = (column, positions.len() - row + column);
-            let element = |at: usize| elements[at * size..(at + 1) * size].to_vec();
+        for column in 0..row_size {
+            let (first, last) = (column, positions.len() - row_size + column);
+            let element = |position: usize| elements[position * size..(position + 1) * size].to_vec();
             self.poke(output, positions[first], &element(last))?;
             self.poke(output, positions[last], &element(first))?;
         }
@@ -278,9 +282,9 @@ impl Faulty {
             // strides.
             let in_place = outputs.iter().any(|output| output.buffer.is(view.buffer));
             let Some(other) = layout(view).filter(|other| !in_place && other != current) else { continue };
-            let inside =
+            let is_inside =
                 other.bounds().is_some_and(|(_, high)| (high + 1) * view.dtype.size() <= view.buffer.bytes());
-            if inside && view.layout.elements() > 0 {
+            if is_inside && view.layout.elements() > 0 {
                 self.count_difference(self.elements(view, current)? != self.elements(view, &other)?);
                 *current = other;
             }
@@ -312,10 +316,11 @@ impl Faulty {
         Ok(())
     }
 
+    /// Runs the op with sums in too narrow a dtype.
     fn run_narrow(&self, op: &Op, inputs: &[View<'_>], outputs: &[View<'_>]) -> Result<()> {
         let in_place = |output: &View<'_>| inputs.iter().any(|input| input.buffer.is(output.buffer));
-        let adds = matches!(op, Op::Scatter(_) | Op::IndexAdd(_));
-        let Some(output) = outputs.first().filter(|output| adds || !in_place(output)) else {
+        let adds_to_output = matches!(op, Op::Scatter(_) | Op::IndexAdd(_));
+        let Some(output) = outputs.first().filter(|output| adds_to_output || !in_place(output)) else {
             return self.inner.backend().run(op, inputs, outputs);
         };
         let before = self.bytes(output.buffer)?;
@@ -353,8 +358,11 @@ fn off_by_a_little(dtype: DType, value: f64) -> f64 {
 fn array_of(device: &Device, view: &View<'_>) -> Result<Array> {
     let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
     device.backend().download(view.buffer, 0, &mut bytes)?;
-    let elements: Vec<u8> =
-        view.layout.positions().flat_map(|at| bytes[at * size..(at + 1) * size].to_vec()).collect();
+    let elements: Vec<u8> = view
+        .layout
+        .positions()
+        .flat_map(|position| bytes[position * size..(position + 1) * size].to_vec())
+        .collect();
     Ok(Array::new(view.layout.shape().dims(), decode(view.dtype, &elements)))
 }
 
@@ -362,8 +370,8 @@ fn array_of(device: &Device, view: &View<'_>) -> Result<Array> {
 fn write_array(device: &Device, view: &View<'_>, array: &Array) -> Result<()> {
     let (mut bytes, size) = (vec![0; view.buffer.bytes()], view.dtype.size());
     device.backend().download(view.buffer, 0, &mut bytes)?;
-    for (at, element) in view.layout.positions().zip(encode(view.dtype, &array.data).chunks(size)) {
-        bytes[at * size..(at + 1) * size].copy_from_slice(element);
+    for (position, element) in view.layout.positions().zip(encode(view.dtype, &array.data).chunks(size)) {
+        bytes[position * size..(position + 1) * size].copy_from_slice(element);
     }
     device.backend().upload(&bytes, view.buffer, 0)
 }

@@ -74,7 +74,7 @@ impl Sites {
         rows.retain(|row| !row.instances.is_empty());
         rows.sort_by_key(|row| row.instances.iter().map(elements).min());
         let (mut by_op, mut by_node) = (BTreeMap::<_, Vec<usize>>::new(), BTreeMap::<_, Vec<usize>>::new());
-        for (at, row) in rows.iter().enumerate() {
+        for (row_index, row) in rows.iter().enumerate() {
             let nodes: Rc<RefCell<BTreeSet<&'static str>>> = Rc::default();
             let mut ran = check_row(&row.smallest(), Check::Forward, target, &Filter::default()).trace.ran;
             if row.forward_only.is_none() && row.has_gradient() {
@@ -92,10 +92,10 @@ impl Sites {
             for (phase, op) in
                 ran.into_iter().filter(|(phase, _)| matches!(phase, Phase::Forward | Phase::Backward))
             {
-                by_op.entry((op, phase)).or_default().push(at);
+                by_op.entry((op, phase)).or_default().push(row_index);
             }
             for &node in nodes.borrow().iter() {
-                by_node.entry(node).or_default().push(at);
+                by_node.entry(node).or_default().push(row_index);
             }
         }
         Sites { rows, by_op, by_node }
@@ -184,9 +184,12 @@ impl<'a> FaultSearch<'a> {
     pub fn search_broadcast(&self, op: &'static str) -> FaultReport {
         let mut report = FaultReport::default();
         let rows: Vec<usize> = (0..self.sites.rows.len())
-            .filter(|&at| {
-                self.sites.rows[at].op == op
-                    && self.sites.rows[at].instances.iter().any(|i| broadcasts(&self.sites.rows[at], i))
+            .filter(|&row_index| {
+                self.sites.rows[row_index].op == op
+                    && self.sites.rows[row_index]
+                        .instances
+                        .iter()
+                        .any(|i| broadcasts(&self.sites.rows[row_index], i))
             })
             .collect();
         if !rows.is_empty() {
@@ -206,12 +209,15 @@ impl<'a> FaultSearch<'a> {
             let planted = PlantedFault { dtype, ..planted };
             // Cases of other ops' compositions are excluded: their limits may be too loose for a
             // fault of one step.
-            let belongs_to_op = |at: usize| {
-                let row = &self.sites.rows[at];
+            let belongs_to_op = |row_index: usize| {
+                let row = &self.sites.rows[row_index];
                 !row.composition || row.op == planted.op.trim_end_matches("_grad")
             };
-            let rows: Vec<usize> =
-                rows.iter().copied().filter(|&at| belongs_to_op(at) && self.runs_in(at, planted)).collect();
+            let rows: Vec<usize> = rows
+                .iter()
+                .copied()
+                .filter(|&row_index| belongs_to_op(row_index) && self.runs_in(row_index, planted))
+                .collect();
             if rows.is_empty() {
                 continue;
             }
@@ -232,8 +238,8 @@ impl<'a> FaultSearch<'a> {
         }
     }
 
-    fn runs_in(&self, at: usize, planted: PlantedFault) -> bool {
-        let row = &self.sites.rows[at];
+    fn runs_in(&self, row_index: usize, planted: PlantedFault) -> bool {
+        let row = &self.sites.rows[row_index];
         row.dtypes.contains(&planted.dtype)
             && (planted.phase == Phase::Forward
                 || (row.forward_only.is_none() && !row.differentiable_inputs(planted.dtype).is_empty()))
@@ -241,10 +247,15 @@ impl<'a> FaultSearch<'a> {
 
     fn run_fault(&self, planted: PlantedFault, rows: &[usize]) -> Detection {
         let mut passed = Vec::new();
-        for (at, which, memory_layout) in self.candidates(planted, rows).into_iter().take(MAX_CASES) {
-            let row = &self.sites.rows[at];
-            let case = (&row.instances[which], planted.dtype, memory_layout);
-            let Some(baseline_values) = self.baseline(at, which, planted, memory_layout) else { continue };
+        for (row_index, instance_index, memory_layout) in
+            self.candidates(planted, rows).into_iter().take(MAX_CASES)
+        {
+            let row = &self.sites.rows[row_index];
+            let case = (&row.instances[instance_index], planted.dtype, memory_layout);
+            let Some(baseline_values) = self.baseline(row_index, instance_index, planted, memory_layout)
+            else {
+                continue;
+            };
             let (result, values, differences) = self.run_planted(row, planted, case);
             match result {
                 _ if differences == 0 => {}
@@ -265,48 +276,54 @@ impl<'a> FaultSearch<'a> {
     /// where the error grows).
     fn candidates(&self, planted: PlantedFault, rows: &[usize]) -> Vec<(usize, usize, MemoryLayout)> {
         let mut cases = Vec::new();
-        for &at in rows {
-            let row = &self.sites.rows[at];
-            for (which, instance) in row.instances.iter().enumerate() {
+        for &row_index in rows {
+            let row = &self.sites.rows[row_index];
+            for (instance_index, instance) in row.instances.iter().enumerate() {
                 let size = elements(instance);
-                let largest =
+                let max_elements =
                     if planted.fault == Fault::HalfAccumulate { MAX_SUM_ELEMENTS } else { MAX_ELEMENTS };
-                let fits = size <= largest
+                let fits = size <= max_elements
                     && (planted.fault != Fault::BroadcastNotSummed || broadcasts(row, instance));
                 let available = memory_layouts(row, instance);
                 let searched =
                     planted.memory_layouts().iter().filter(|searched| available.contains(searched));
                 for (order, &memory_layout) in searched.enumerate().filter(|_| fits) {
-                    cases.push((size, order, at, which, memory_layout));
+                    cases.push((size, order, row_index, instance_index, memory_layout));
                 }
             }
         }
-        let is_foreign = |at: usize| self.sites.rows[at].op != planted.op;
+        let is_foreign = |row_index: usize| self.sites.rows[row_index].op != planted.op;
         match planted.fault {
-            Fault::HalfAccumulate => {
-                cases.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), order, std::cmp::Reverse(size)))
-            }
+            Fault::HalfAccumulate => cases.sort_by_key(|&(size, order, row_index, ..)| {
+                (is_foreign(row_index), order, std::cmp::Reverse(size))
+            }),
             // Cases of a single element come last: they have no rows to swap and no tail.
-            _ => cases.sort_by_key(|&(size, order, at, ..)| (is_foreign(at), size <= 1, size, order)),
+            _ => cases
+                .sort_by_key(|&(size, order, row_index, ..)| (is_foreign(row_index), size <= 1, size, order)),
         }
-        cases.into_iter().map(|(_, _, at, which, memory_layout)| (at, which, memory_layout)).collect()
+        cases
+            .into_iter()
+            .map(|(_, _, row_index, instance_index, memory_layout)| {
+                (row_index, instance_index, memory_layout)
+            })
+            .collect()
     }
 
     /// Returns the fingerprint of the case without a fault, if it passes. Only then does a failure
     /// with the fault show that the fault was detected.
     fn baseline(
         &self,
-        at: usize,
-        which: usize,
+        row_index: usize,
+        instance_index: usize,
         planted: PlantedFault,
         memory_layout: MemoryLayout,
     ) -> Option<u64> {
-        let key = (at, which, planted.dtype, memory_layout, planted.check());
+        let key = (row_index, instance_index, planted.dtype, memory_layout, planted.check());
         if let Some(&baseline) = self.baseline.borrow().get(&key) {
             return baseline;
         }
-        let row = &self.sites.rows[at];
-        let case = (&row.instances[which], planted.dtype, memory_layout);
+        let row = &self.sites.rows[row_index];
+        let case = (&row.instances[instance_index], planted.dtype, memory_layout);
         let (result, values) = check_case(row, planted.check(), self.target, case, &self.oracle_cache);
         let baseline = result.is_ok().then_some(values);
         self.baseline.borrow_mut().insert(key, baseline);
@@ -367,32 +384,35 @@ impl<'a> FaultSearch<'a> {
     }
 }
 
+/// The result of planting a fault.
 enum Detection {
     Detected,
+    /// The fault made no difference in any case.
     NoEffect,
+    /// The fault made a difference in these cases, and all of them passed.
     Undetected(Vec<String>),
 }
 
 /// Returns whether an instance has a differentiable operand that is smaller than the broadcast
 /// shape.
 fn broadcasts(row: &OpCase, instance: &Instance) -> bool {
-    let ranked = instance.iter().try_fold(Vec::new(), |shape, other| {
+    let common_shape = instance.iter().try_fold(Vec::new(), |shape, other| {
         let fits = (0..shape.len().min(other.len())).all(|back| {
             let (a, b) = (shape[shape.len() - 1 - back], other[other.len() - 1 - back]);
             a == b || a == 1 || b == 1
         });
         fits.then(|| broadcast_shape(&shape, other))
     });
-    let Some(shape) = ranked else { return false };
-    (0..instance.len()).any(|at| row.inputs[at].differentiable && instance[at] != shape)
+    let Some(shape) = common_shape else { return false };
+    (0..instance.len()).any(|position| row.inputs[position].differentiable && instance[position] != shape)
 }
 
-/// Returns the ops of the table whose rows have several operands.
+/// Returns the ops of the table with a row that broadcasts a differentiable operand.
 pub fn broadcasting_ops() -> Vec<&'static str> {
-    let several = |rows: &[OpCase]| {
+    let any_broadcasts = |rows: &[OpCase]| {
         rows.iter().any(|row| row.instances.iter().any(|instance| broadcasts(row, instance)))
     };
-    rows_by_op().into_iter().filter(|(_, rows)| several(rows)).map(|(op, _)| op).collect()
+    rows_by_op().into_iter().filter(|(_, rows)| any_broadcasts(rows)).map(|(op, _)| op).collect()
 }
 
 /// Plants every fault in every op of the table on `target`, with the options of the command line.

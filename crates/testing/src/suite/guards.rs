@@ -101,7 +101,7 @@ pub fn every_op_has_a_row(rows: &[OpCase], target: &Target) -> Result<(), String
 }
 
 /// Returns whether a device has tensors of `dtype`.
-fn has(target: &Target, dtype: DType) -> bool {
+fn has_dtype(target: &Target, dtype: DType) -> bool {
     let fill = Fill { shape: Shape::SCALAR, dtype, value: Scalar::Bool(false) };
     target.device.backend().plan(&fill.into(), &[]).is_ok()
 }
@@ -111,7 +111,8 @@ fn has(target: &Target, dtype: DType) -> bool {
 pub fn reached(rows: &[OpCase], target: &Target) -> BTreeSet<kinds::OpName> {
     let mut all = BTreeSet::new();
     for row in rows {
-        let available = row.dtypes.iter().copied().filter(|&dtype| has(target, dtype)).take(1).collect();
+        let available =
+            row.dtypes.iter().copied().filter(|&dtype| has_dtype(target, dtype)).take(1).collect();
         let smallest = OpCase { dtypes: available, ..row.smallest() };
         for check in [Check::Forward, Check::Backward, Check::Composed] {
             let row = smallest.clone();

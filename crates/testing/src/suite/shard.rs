@@ -1,4 +1,4 @@
-//! A part of the tests, selected by number.
+//! A shard: a part of the tests, selected by number.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +19,7 @@ pub struct Shard {
     count: usize,
 }
 
-/// The whole: the first part of one.
+/// All tests: part 1 of 1.
 impl Default for Shard {
     fn default() -> Shard {
         Shard { number: 1, count: 1 }
@@ -43,12 +43,12 @@ impl Shard {
         self.count
     }
 
-    /// Returns whether this part is the whole.
+    /// Returns whether this part contains all tests.
     pub fn is_full(self) -> bool {
         self.count == 1
     }
 
-    /// Parses `value`, that of [`SHARD`]. The result is the whole if it is not set.
+    /// Parses `value`, that of [`SHARD`]. The result contains all tests if it is not set.
     pub(super) fn from_env(value: Option<&str>) -> Result<Shard, String> {
         value.map_or(Ok(Shard::default()), |text| {
             text.parse().map_err(|error: String| format!("{SHARD}: {error}"))

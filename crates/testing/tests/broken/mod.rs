@@ -42,14 +42,14 @@ impl Broken {
         let mut bytes = vec![0; output.buffer.bytes()];
         self.inner.backend().download(output.buffer, 0, &mut bytes)?;
         for (index, position) in positions.iter().enumerate() {
-            let place = position * size..(position + 1) * size;
-            let value = T::from_bytes(&bytes[place.clone()])[0].to_scalar().as_f64();
+            let byte_range = position * size..(position + 1) * size;
+            let value = T::from_bytes(&bytes[byte_range.clone()])[0].to_scalar().as_f64();
             let changed = match self.wrong {
                 Wrong::Times(factor) => value * factor,
                 Wrong::LastElementOff if index + 1 == positions.len() => value + 1e-3 * (value.abs() + 0.1),
                 Wrong::LastElementOff => value,
             };
-            bytes[place].copy_from_slice(&T::to_bytes(&[T::from_scalar(changed.into())]));
+            bytes[byte_range].copy_from_slice(&T::to_bytes(&[T::from_scalar(changed.into())]));
         }
         self.inner.backend().upload(&bytes, output.buffer, 0)
     }

@@ -1,7 +1,7 @@
 //! Rows of attention with dropout.
 
 use super::{
-    Formula, PLAIN, UNDER_A_MASK, attention, beyond_a_block, definition, gradient, gradients,
+    Formula, GRAD_SHAPES_WITH_MASK, PLAIN, attention, beyond_a_block, definition, gradient, gradients,
     on_default_shapes, output_with_rounded_weights, peers, zeros,
 };
 use crate::prelude::*;
@@ -10,7 +10,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::ops::random::Dropout;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     [dropping(), dropping_ops()].into_iter().flatten().collect()
 }
@@ -21,8 +21,8 @@ pub(super) fn dropped(p: f64, config: AttentionConfig) -> AttentionConfig {
     AttentionConfig { dropout: Some(Dropout { p, offset: 0 }), ..config }
 }
 
-/// Dropout with every kind of mask. Some numbers of keys are multiples of four (a block has four
-/// random words), others are not.
+/// Dropout with every kind of mask. Some numbers of keys are multiples of four (a block of the
+/// random generator has four words), others are not.
 fn dropping() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
@@ -131,7 +131,7 @@ fn dropping_ops() -> Vec<OpCase> {
         gradients("causal mask dropout offset=5")
             .configured(peers::configuration(&config(true)))
             .input(Input::bool())
-            .on(UNDER_A_MASK)
+            .on(GRAD_SHAPES_WITH_MASK)
             .run_on(run(true))
             .oracle(move |x| gradient(&|weight| weight, formula(true), x))
             .rounded_oracle(move |round, x| gradient(round, formula(true), x)),

@@ -6,8 +6,8 @@ use ternion_core::{AttentionOptions, GradOptions, enable_grad, grad};
 
 /// Rows with a mask of -1e30 for every key, which absorbs the scores. All weights must be equal,
 /// also in the gradients, although the log-sum-exp of such scores has no bits left for the
-/// logarithm of the number of keys. Kernels compute some rows, the composition those whose mask has
-/// a gradient.
+/// logarithm of the number of keys. A kernel computes the row whose mask has no gradient, a
+/// composition of other ops the row whose mask has one.
 pub(super) fn rows() -> Vec<OpCase> {
     let any = || Uniform(-2.0, 2.0);
     let gradients_of = |x: &[Tensor], mask: &Tensor| {
@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<OpCase> {
         grad(&[y], &leaves, &[x[3].clone()], GradOptions::default())?
             .into_iter()
             .take(3)
-            .map(|found| found.ok_or_else(|| Error::autograd("no gradient")))
+            .map(|gradient| gradient.ok_or_else(|| Error::autograd("no gradient")))
             .collect::<Result<Vec<Tensor>>>()
     };
     let row = |parameters: &str, is_tracked: bool| {
@@ -54,15 +54,15 @@ pub(super) fn rows() -> Vec<OpCase> {
 /// Returns the gradients of queries, keys and values from q, k, v and dy, if all keys have equal
 /// weights.
 fn far_below_gradients(round: &dyn Fn(f64) -> f64, x: &[Array]) -> Vec<Array> {
-    let (no_queries, no_keys) = (Array::zeros(&x[0].shape), Array::zeros(&x[1].shape));
-    let (y, lse) = definition(&PLAIN, &[no_queries.clone(), no_keys.clone(), x[2].clone()]);
+    let (zero_queries, zero_keys) = (Array::zeros(&x[0].shape), Array::zeros(&x[1].shape));
+    let (y, lse) = definition(&PLAIN, &[zero_queries.clone(), zero_keys.clone(), x[2].clone()]);
     let gradients = |q: &Array, k: &Array| {
         let inputs = [q, k, &x[2], &y, &lse, &x[3]].map(Array::clone);
         gradient(round, &PLAIN, &inputs)
     };
     // If queries or keys are zero, all scores are 0. The gradient of the queries is a sum over
     // keys, and the gradient of the keys a sum over queries.
-    let [dq, _, dv]: [Array; 3] = gradients(&no_queries, &x[1]).try_into().expect("three gradients");
-    let [_, dk, _]: [Array; 3] = gradients(&x[0], &no_keys).try_into().expect("three gradients");
+    let [dq, _, dv]: [Array; 3] = gradients(&zero_queries, &x[1]).try_into().expect("three gradients");
+    let [_, dk, _]: [Array; 3] = gradients(&x[0], &zero_keys).try_into().expect("three gradients");
     vec![dq, dk, dv]
 }

@@ -1,5 +1,5 @@
-//! The gradient of an additive mask: with an element for each score, and broadcast along any of the
-//! axes.
+//! The gradient of an additive mask that has an element for each score, or is broadcast along any
+//! of the axes.
 
 use super::dropout::{STATE, dropped};
 use super::{
@@ -10,7 +10,7 @@ use ternion_core::dispatch::apply;
 use ternion_core::ops::attention::{AttentionConfig, AttentionGradMask};
 use ternion_core::ops::random::Dropout;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let mut all = vec![
@@ -44,12 +44,12 @@ fn tiled(parameters: &str, config: AttentionConfig) -> OpCase {
 
 /// The op itself, as a formula of all its inputs.
 fn ops() -> Vec<OpCase> {
-    const KEYS: [&[usize]; 6] =
+    const OPERANDS: [&[usize]; 6] =
         [&[2, 2, 3, 2], &[2, 1, 4, 2], &[2, 1, 4, 5], &[2, 2, 3, 5], &[2, 2, 3], &[2, 2, 3, 5]];
-    let of_masks = |case: OpCase| {
+    let with_masks = |case: OpCase| {
         let masks: [&'static [usize]; 6] =
             [&[2, 2, 3, 4], &[1, 2, 3, 4], &[2, 1, 3, 4], &[1, 1, 1, 4], &[2, 2, 3, 1], &[1, 1, 1, 1]];
-        let [q, k, v, y, lse, dy] = KEYS;
+        let [q, k, v, y, lse, dy] = OPERANDS;
         masks.into_iter().fold(case.input(Uniform(-2.0, 2.0)), |case, mask| {
             case.on([q, k, v, y, lse, dy, mask])
         })
@@ -60,26 +60,26 @@ fn ops() -> Vec<OpCase> {
     let dropping =
         AttentionConfig { dropout: Some(Dropout { p: 0.4, offset: 5 }), ..masked(PLAIN) };
     vec![
-        of_masks(row("causal"))
+        with_masks(row("causal"))
             .configured(peers::configuration(&causal))
             .double_backward()
             .run(move |x| op(causal)(&x.iter().collect::<Vec<_>>()))
             .oracle(move |x| of_mask(&causal, x))
             .rejects("attention_grad_mask: no mask that is added to the scores, expected one", move |device| {
-                let (q, rows) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
+                let (q, lse) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
                 let mask = Tensor::zeros([1, 1, 2, 2], Bool, device)?;
-                op(causal)(&[&q, &q, &q, &q, &rows, &q, &mask])
+                op(causal)(&[&q, &q, &q, &q, &lse, &q, &mask])
             })
             .rejects("attention_grad_mask: no mask that is added to the scores, expected one", move |device| {
-                let (q, rows) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
-                op(PLAIN)(&[&q, &q, &q, &q, &rows, &q])
+                let (q, lse) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
+                op(PLAIN)(&[&q, &q, &q, &q, &lse, &q])
             })
             .rejects("attention_grad_mask: mask has shape [2, 2], expected [1, 1, 2, 2]", move |device| {
-                let (q, rows) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
+                let (q, lse) = (zeros(&[1, 1, 2, 2], device)?, zeros(&[1, 1, 2], device)?);
                 let mask = zeros(&[2, 2], device)?;
-                op(causal)(&[&q, &q, &q, &q, &rows, &q, &mask])
+                op(causal)(&[&q, &q, &q, &q, &lse, &q, &mask])
             }),
-        of_masks(row("dropout offset=5"))
+        with_masks(row("dropout offset=5"))
             .configured(peers::configuration(&dropping))
             .run_on(move |x, device, _| {
                 let state = Tensor::from_slice(&STATE, [2], device)?;
@@ -93,7 +93,8 @@ fn row(parameters: &str) -> OpCase {
     OpCase { op: "attention_grad_mask", ..gradients(parameters) }
 }
 
-/// ds of Dao et al. 2022, algorithm 4, summed over the axes along which the mask is broadcast.
+/// Returns the gradient of the mask from q, k, v, y, the log-sum-exp, dy and the mask: ds of Dao et
+/// al. 2022, algorithm 4, summed over the axes along which the mask is broadcast.
 pub(super) fn of_mask(formula: impl Into<Formula>, x: &[Array]) -> Array {
     let formula = formula.into();
     let mask = &x[6];

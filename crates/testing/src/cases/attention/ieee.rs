@@ -1,5 +1,5 @@
-//! Attention in f32 in a scope that forbids bf16x6: every device computes it by FMA, even if bf16x6
-//! is its default.
+//! Attention in f32 in a scope that forbids bf16x6 (each f32 product as six bf16 products on tensor
+//! cores): every device computes it by FMA, even if bf16x6 is its default.
 
 use super::dropout::dropped;
 use super::{PLAIN, attention};
@@ -11,9 +11,9 @@ use ternion_core::{AttentionOptions, Causal, Precision, with_precision};
 pub(super) fn rows() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(60), ..PLAIN };
     let default_shapes: [&'static [usize]; 3] = [&[2, 3, 4, 5], &[2, 3, 6, 5], &[2, 3, 6, 4]];
-    let beyond: [&'static [usize]; 3] = [&[1, 2, 70, 3], &[1, 1, 140, 3], &[1, 1, 140, 2]];
+    let beyond_a_block: [&'static [usize]; 3] = [&[1, 2, 70, 3], &[1, 1, 140, 3], &[1, 1, 140, 2]];
     let wide: [&'static [usize]; 3] = [&[1, 2, 5, 64], &[1, 1, 9, 64], &[1, 1, 9, 48]];
-    let on_all = |case: OpCase| case.on(default_shapes).on(beyond).on(wide);
+    let on_all = |case: OpCase| case.on(default_shapes).on(beyond_a_block).on(wide);
     let [q, k, v] = default_shapes;
     vec![
         on_all(row("ieee", PLAIN)).double_backward(),

@@ -5,16 +5,17 @@ use super::{PLAIN, beyond_a_block, scrambled_values};
 use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     let window = AttentionConfig { causal: true, window: Some(900), ..PLAIN };
     let [q, k, v]: [&'static [usize]; 3] = [&[1, 4, 1, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];
-    let several: [&'static [usize]; 3] = [&[1, 2, 3, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];
+    let several_queries: [&'static [usize]; 3] = [&[1, 2, 3, 8], &[1, 2, 1040, 8], &[1, 2, 1040, 4]];
     let row = |what: &str, config| {
         let case = beyond_a_block(&format!("many keys{what}"), config);
         case.forward_only("the gradient walks over keys as over few").dtypes(&[F32, F16, BF16])
     };
-    // Two queries attend to only a few keys, one to none; scores far outside the usual range.
+    // The query of each of four heads: the first and the last attend to only a few keys (the
+    // others are masked by -1e9), the second to none, the third to all.
     let mut mask = vec![-1e9; 4 * 1040];
     mask[600..700].fill(0.5);
     mask[1040..2080].fill(f64::NEG_INFINITY);
@@ -25,11 +26,11 @@ pub(super) fn rows() -> Vec<OpCase> {
     queries[9] = 0.0;
     let values = || Array::new(v, scrambled_values(2 * 1040 * 4));
     vec![
-        row("", PLAIN).on([q, k, v]).on(several).adversarial(
+        row("", PLAIN).on([q, k, v]).on(several_queries).adversarial(
             "nan and infinity among keys",
             [Array::new(q, queries), Array::new(k, keys), values()],
         ),
-        row(" causal window=900", window).on([q, k, v]).on(several),
+        row(" causal window=900", window).on([q, k, v]).on(several_queries),
         row(" bool mask", window).input(Input::bool()).on([q, k, v, &[4, 1, 1040]]),
         row(" additive mask constant", PLAIN)
             .input(Input::float(Uniform(-2.0, 2.0)).constant())

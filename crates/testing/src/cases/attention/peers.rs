@@ -67,6 +67,7 @@ mod tests {
         if is_varlen(row) {
             line["ends"] = json!(row.instances.iter().map(|shapes| ends(shapes)).collect::<Vec<_>>());
         }
+        // The only input serves as queries, keys and values.
         if row.inputs.len() == 1 {
             line["tied"] = json!(true);
         }
@@ -95,7 +96,7 @@ mod tests {
     fn shapes_of(row: &OpCase, shapes: &[Vec<usize>], is_filled: bool) -> Vec<Vec<usize>> {
         // The ops have sequences as `[1, heads, rows, columns]`, the script as `[rows, heads,
         // columns]`.
-        let operands = |at: usize| match shapes[if row.inputs.len() == 1 { 0 } else { at }][..] {
+        let operand = |index: usize| match shapes[if row.inputs.len() == 1 { 0 } else { index }][..] {
             [_, heads, rows, columns] if is_varlen(row) => vec![rows, heads, columns],
             ref shape => shape.to_vec(),
         };
@@ -103,10 +104,10 @@ mod tests {
             true => Some(vec![1, 1, shapes[0][2], shapes[1][2]]),
             false => shapes.get(mask_index(row)).cloned(),
         };
-        (0..3).map(operands).chain(mask).collect()
+        (0..3).map(operand).chain(mask).collect()
     }
 
-    /// Returns where each sequence of queries and of keys ends.
+    /// Returns the cumulative lengths of the sequences of queries and of keys.
     fn ends(shapes: &[Vec<usize>]) -> [&'static [usize]; 2] {
         let rows = |shape: &Vec<usize>| if shape.len() == 3 { shape[0] } else { shape[2] };
         super::super::varlen::ends_of([rows(&shapes[0]), rows(&shapes[1])])
@@ -124,9 +125,9 @@ mod tests {
         if std::env::var("TERNION_WRITE_ROWS").is_ok_and(|value| value == "1") {
             std::fs::write(&path, &expected).expect("the file can be written");
         }
-        let found = std::fs::read_to_string(&path).unwrap_or_default();
+        let stored = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
-            found == expected,
+            stored == expected,
             "{}: not the rows of the table; TERNION_WRITE_ROWS=1 has this test write them",
             path.display()
         );

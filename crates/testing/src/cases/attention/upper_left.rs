@@ -5,6 +5,7 @@ use crate::prelude::*;
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{AttentionOptions, Causal};
 
+/// The configuration of the oracle, which has the causal mask as an additive mask.
 const MASKED: AttentionConfig = AttentionConfig { mask: true, ..PLAIN };
 
 /// More queries than keys, fewer and as many; with and without an additive mask.
@@ -19,9 +20,9 @@ pub(super) fn rows() -> Vec<OpCase> {
             .f32_limit(3e-6, 2e-6)
             .grad_roundings(2)
             .run(|x| x[0].scaled_dot_product_attention(&x[1], &x[2], options(x.get(3))))
-            .oracle(|x| definition(&MASKED, &under_a_mask(x)).0)
-            .rounded_oracle(|round, x| output_with_rounded_weights(round, &MASKED, &under_a_mask(x)).0)
-            .rounded_gradients(|round, x, dy| rounded_gradients(round, &MASKED, &under_a_mask(x), &dy[0]))
+            .oracle(|x| definition(&MASKED, &with_causal_mask(x)).0)
+            .rounded_oracle(|round, x| output_with_rounded_weights(round, &MASKED, &with_causal_mask(x)).0)
+            .rounded_gradients(|round, x, dy| rounded_gradients(round, &MASKED, &with_causal_mask(x), &dy[0]))
     };
     vec![
         row("causal upper left")
@@ -48,14 +49,14 @@ fn options(mask: Option<&Tensor>) -> AttentionOptions<'_> {
     AttentionOptions { causal: Causal::UpperLeft, scale: Some(PLAIN.scale), mask, ..Default::default() }
 }
 
-/// Returns queries, keys and values, and the mask that is added to their scores.
-fn under_a_mask(x: &[Array]) -> Vec<Array> {
-    [&x[..3], &[attention_upper_left(&x[0], &x[1], x.get(3))]].concat()
+/// Returns queries, keys and values, and the causal mask that is added to their scores.
+fn with_causal_mask(x: &[Array]) -> Vec<Array> {
+    [&x[..3], &[causal_mask(&x[0], &x[1], x.get(3))]].concat()
 }
 
 /// Returns the tensor that is added to the scores: -infinity if the key is after the query,
 /// otherwise the element of the mask.
-fn attention_upper_left(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
+fn causal_mask(q: &Array, k: &Array, mask: Option<&Array>) -> Array {
     let ([batch, heads, queries, _], [_, _, keys, _]) = (q.sizes(), k.sizes());
     let added = |at: usize| match at % keys > at / keys % queries {
         true => f64::NEG_INFINITY,

@@ -27,11 +27,13 @@ const ENDS: [Ends; 6] = [
 /// The numbers of query rows and key rows for each entry of `ENDS`.
 const ROWS: [[usize; 2]; 6] = [[3, 4], [7, 9], [6, 6], [5, 9], [8, 7], [150, 171]];
 
+/// Returns the cumulative lengths for these numbers of query rows and key rows.
 pub(super) fn ends_of(rows: [usize; 2]) -> Ends {
-    let at = ROWS.iter().position(|&known| known == rows);
-    at.map(|at| ENDS[at]).expect("rows that lengths are known of")
+    let entry = ROWS.iter().position(|&known| known == rows);
+    entry.map(|entry| ENDS[entry]).expect("an entry of `ROWS`")
 }
 
+/// Returns the same as [`ends_of`], as tensors.
 fn lengths_of(rows: [usize; 2], device: &Device) -> Result<[Tensor; 2]> {
     let [queries, keys] = ends_of(rows).map(|ends| {
         let ends: Vec<i32> = ends.iter().map(|&end| end as i32).collect();
@@ -40,7 +42,7 @@ fn lengths_of(rows: [usize; 2], device: &Device) -> Result<[Tensor; 2]> {
     Ok([queries?, keys?])
 }
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
     let causal = AttentionConfig { causal: true, ..PLAIN };
     let window = |config| AttentionConfig { window: Some(2), ..config };
@@ -149,9 +151,10 @@ fn ops() -> Vec<OpCase> {
         ..PLAIN
     };
     let any = || Uniform(-2.0, 2.0);
-    let extras = |x: &[Tensor], device: &Device, is_dropping: bool| -> Result<Vec<Tensor>> {
+    // The inputs after the operands: cumulative lengths and, with dropout, the random state.
+    let extras = |x: &[Tensor], device: &Device, has_dropout: bool| -> Result<Vec<Tensor>> {
         let lengths = lengths_of([x[0].dims()[2], x[1].dims()[2]], device)?;
-        let state = is_dropping.then(|| Tensor::from_slice(&STATE, [2], device)).transpose()?;
+        let state = has_dropout.then(|| Tensor::from_slice(&STATE, [2], device)).transpose()?;
         Ok(lengths.into_iter().chain(state).collect())
     };
     let grad = |dropout: Option<f64>| {
@@ -218,13 +221,14 @@ fn under_a_mask(config: AttentionConfig) -> AttentionConfig {
 fn with_mask(config: &AttentionConfig, x: &[Array]) -> Vec<Array> {
     let ([_, heads, queries, _], [_, _, keys, _]) = (x[0].sizes(), x[1].sizes());
     let [of_queries, of_keys] = ends_of([queries, keys]);
-    let sequence = |ends: &[usize], row: usize| (1..ends.len()).find(|&at| row < ends[at]);
+    // Sequence `s` has the rows from `ends[s - 1]` to `ends[s]`.
+    let sequence = |ends: &[usize], row: usize| (1..ends.len()).find(|&s| row < ends[s]);
     let attends = |query: usize, key: usize| {
-        let Some(at) = sequence(of_queries, query).filter(|&at| sequence(of_keys, key) == Some(at)) else {
+        let Some(s) = sequence(of_queries, query).filter(|&s| sequence(of_keys, key) == Some(s)) else {
             return false;
         };
-        let (first, first_key) = (of_queries[at - 1], of_keys[at - 1]);
-        attends(config, [query - first, of_queries[at] - first, key - first_key, of_keys[at] - first_key])
+        let (first, first_key) = (of_queries[s - 1], of_keys[s - 1]);
+        attends(config, [query - first, of_queries[s] - first, key - first_key, of_keys[s] - first_key])
     };
     let mask_value = |at: usize| f64::from(u8::from(attends(at / keys % queries, at % keys)));
     let mask = Array::new(&[1, heads, queries, keys], (0..heads * queries * keys).map(mask_value).collect());

@@ -5,11 +5,11 @@ use crate::cases::unary::around_bounds;
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![hardtanh()];
     rows.extend(prelu());
-    rows.extend(of_one_element());
+    rows.extend(elementwise());
     rows.extend(with_parameters());
     rows.extend(replaced());
     rows.extend([softmin(), glu(), rrelu(), rrelu_mean()]);
@@ -31,7 +31,7 @@ fn hardtanh() -> OpCase {
 
 fn prelu() -> Vec<OpCase> {
     let row = |parameters: &str| OpCase::new("prelu", parameters).input(AwayFrom(0.25)).input(Uniform(-0.5, 0.75)).double_backward();
-    let of = |x: f64, weight: f64| if x > 0.0 { x } else { weight * x };
+    let prelu_of = |x: f64, weight: f64| if x > 0.0 { x } else { weight * x };
     let infinity = f64::INFINITY;
     vec![
         row("")
@@ -41,7 +41,7 @@ fn prelu() -> Vec<OpCase> {
             .run(|x| x[0].prelu(&x[1]))
             .oracle(move |x| {
                 let weight = x[1].data[0];
-                x[0].map(|x| of(x, weight))
+                x[0].map(|x| prelu_of(x, weight))
             })
             .adversarial("special", [Array::new(&[5], vec![f64::NAN, infinity, -infinity, 0.0, -0.0]), Array::new(&[1], vec![0.5])])
             .rejects("prelu: weight of shape [2], expected [1] or [3]", |device| {
@@ -56,7 +56,7 @@ fn prelu() -> Vec<OpCase> {
             .on([&[2, 3, 5], &[3]])
             .on([&[2, 3, 2, 3], &[3]])
             .run(|x| x[0].prelu(&x[1]))
-            .oracle(move |x| Array::from_fn(&x[0].shape, |at| of(x[0].at(at), x[1].at(&[at[1]])))),
+            .oracle(move |x| Array::from_fn(&x[0].shape, |at| prelu_of(x[0].at(at), x[1].at(&[at[1]])))),
         // An infinite element above 0 does not contribute to the gradient of the weight.
         OpCase::new("prelu", "gradient next to infinities")
             .input(Fixed(vec![infinity, -2.0, 3.0, 0.0]))
@@ -87,19 +87,19 @@ fn row(op: &'static str, parameters: &str, values: Values) -> OpCase {
 /// formulas.
 fn clear_of(bound: f64) -> Values {
     Values::custom(move |shapes, position, rng| {
-        let pick = |rng: &mut Rng| match rng.integer(0, 2) {
+        let value = |rng: &mut Rng| match rng.integer(0, 2) {
             0 => rng.uniform(-2.0 * bound, -bound - 0.25),
             1 => rng.uniform(0.25 - bound, bound - 0.25),
             _ => rng.uniform(bound + 0.25, 2.0 * bound),
         };
-        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| value(rng)).collect()
     })
 }
 
-fn of_one_element() -> Vec<OpCase> {
+fn elementwise() -> Vec<OpCase> {
     type Method = fn(&Tensor) -> Result<Tensor>;
     let softplus = |x: f64| x.max(0.0) + (-x.abs()).exp().ln_1p();
-    let six_part = |x: f64| if x.is_nan() { x } else { (x + 3.0).clamp(0.0, 6.0) / 6.0 };
+    let hardsigmoid_of = |x: f64| if x.is_nan() { x } else { (x + 3.0).clamp(0.0, 6.0) / 6.0 };
     let selu = |x: f64| {
         let (alpha, scale) = (1.673_263_242_354_377_2, 1.050_700_987_355_480_5);
         if x <= 0.0 { scale * alpha * x.exp_m1() } else { scale * x }
@@ -110,8 +110,8 @@ fn of_one_element() -> Vec<OpCase> {
         ("softsign", AwayFrom(0.25), Tensor::softsign, Box::new(|x| x / (1.0 + x.abs()))),
         ("tanhshrink", Uniform(-4.0, 4.0), Tensor::tanhshrink, Box::new(|x| x - x.tanh())),
         ("logsigmoid", Uniform(-8.0, 8.0), Tensor::logsigmoid, Box::new(move |x| -softplus(-x))),
-        ("hardsigmoid", clear_of(3.0), Tensor::hardsigmoid, Box::new(six_part)),
-        ("hardswish", clear_of(3.0), Tensor::hardswish, Box::new(move |x| x * six_part(x))),
+        ("hardsigmoid", clear_of(3.0), Tensor::hardsigmoid, Box::new(hardsigmoid_of)),
+        ("hardswish", clear_of(3.0), Tensor::hardswish, Box::new(move |x| x * hardsigmoid_of(x))),
     ];
     let with = |(op, values, run, definition): (&'static str, Values, Method, Box<dyn Fn(f64) -> f64 + Send + Sync>)| {
         row(op, "", values)
@@ -180,8 +180,8 @@ fn replaced() -> Vec<OpCase> {
 
 /// Returns `e^(x - max) / sum(e^(x - max))` of numbers.
 fn softmax(x: &[f64]) -> Vec<f64> {
-    let most = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let powers: Vec<f64> = x.iter().map(|x| (x - most).exp()).collect();
+    let max = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = x.iter().map(|x| (x - max).exp()).collect();
     let total: f64 = powers.iter().sum();
     powers.into_iter().map(|power| power / total).collect()
 }
@@ -258,7 +258,8 @@ fn rrelu_mean() -> OpCase {
         .oracle(|x| x[0].map(|x| if x > 0.0 || x.is_nan() { x } else { 0.375 * x }))
 }
 
-/// Rows of logits and their random numbers.
+/// The softmax of logits plus Gumbel noise, which is `-ln(-ln(u))` for the numbers `u` of
+/// [`uniform_at`].
 fn gumbel_softmax() -> [OpCase; 2] {
     let soft = |x: &Array, temperature: f64| {
         let columns = *x.shape.last().expect("an axis");
@@ -285,8 +286,8 @@ fn gumbel_softmax() -> [OpCase; 2] {
                 let soft = soft(&x[0], 0.75);
                 let columns = *soft.shape.last().expect("an axis");
                 let hard = |row: &[f64]| {
-                    let most = row.iter().copied().fold(0.0, f64::max);
-                    row.iter().map(|&x| f64::from(x == most)).collect::<Vec<_>>()
+                    let max = row.iter().copied().fold(0.0, f64::max);
+                    row.iter().map(|&x| f64::from(x == max)).collect::<Vec<_>>()
                 };
                 Array::new(&soft.shape, soft.data.chunks(columns).flat_map(hard).collect())
             }),

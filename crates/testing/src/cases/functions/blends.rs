@@ -1,10 +1,11 @@
-//! Rows of interpolation between two tensors, and of products and quotients added to a tensor.
+//! Rows of interpolation between two tensors, of a scaled tensor subtracted from another, and of
+//! products and quotients added to a tensor.
 
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::Scalar;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = lerps();
     rows.extend(scaled_differences());
@@ -14,10 +15,11 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-fn three(x: &[Array], f: impl Fn(f64, f64, f64) -> f64) -> Array {
-    let all = x[0].zip(&x[1], |_, _| 0.0).zip(&x[2], |_, _| 0.0).shape;
-    let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.expand(&all));
-    Array::from_fn(&all, |at| f(a.at(at), b.at(at), c.at(at)))
+/// Applies `f` to the elements of three arrays, which are broadcast.
+fn zip3(x: &[Array], f: impl Fn(f64, f64, f64) -> f64) -> Array {
+    let shape = x[0].zip(&x[1], |_, _| 0.0).zip(&x[2], |_, _| 0.0).shape;
+    let [a, b, c] = [&x[0], &x[1], &x[2]].map(|x| x.expand(&shape));
+    Array::from_fn(&shape, |at| f(a.at(at), b.at(at), c.at(at)))
 }
 
 fn scaled_differences() -> Vec<OpCase> {
@@ -90,7 +92,7 @@ fn lerps_of_tensors() -> [OpCase; 2] {
             .on([&[5, 1], &[7], &[2, 1, 1]])
             .double_backward()
             .run(|x| x[0].lerp_tensor(&x[1], &x[2]))
-            .oracle(move |x| three(x, between))
+            .oracle(move |x| zip3(x, between))
             .rejects("lerp_tensor: dtypes f32 and f16 differ; cast one of them with to_dtype", |device| {
                 let x = Tensor::zeros([2], F32, device)?;
                 x.lerp_tensor(&x, &Tensor::zeros([2], F16, device)?)
@@ -104,7 +106,7 @@ fn lerps_of_tensors() -> [OpCase; 2] {
             .exact()
             .forward_only("looks at one rounding")
             .run(|x| x[0].lerp_tensor(&x[1], &x[2]))
-            .oracle(|x| three(x, |start, end, weight| if weight == 1.0 { end } else { start }))
+            .oracle(|x| zip3(x, |start, end, weight| if weight == 1.0 { end } else { start }))
             .adversarial("ends", ends),
     ]
 }
@@ -120,7 +122,7 @@ fn products() -> [OpCase; 2] {
             .also(INTEGERS)
             .double_backward()
             .run(move |x| x[0].addcmul(&x[1], &x[2], value))
-            .oracle_for(move |dtype, x| three(x, |x, left, right| wrap(dtype, x + value * left * right)))
+            .oracle_for(move |dtype, x| zip3(x, |x, left, right| wrap(dtype, x + value * left * right)))
     };
     [
         row(1.0),
@@ -150,7 +152,7 @@ fn quotients() -> [OpCase; 2] {
             .on([&[5, 1], &[7], &[2, 1, 1]])
             .double_backward()
             .run(move |x| x[0].addcdiv(&x[1], &x[2], value))
-            .oracle(move |x| three(x, |x, dividend, divisor| x + value * (dividend / divisor)))
+            .oracle(move |x| zip3(x, |x, dividend, divisor| x + value * (dividend / divisor)))
             .rejects("addcdiv: input is i32, expected a floating dtype", |device| {
                 let x = Tensor::zeros([2], I32, device)?;
                 x.addcdiv(&x, &x, 1.0)

@@ -3,7 +3,7 @@
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     vec![diagonal(), kron()]
 }
@@ -30,16 +30,16 @@ fn diagonal() -> OpCase {
             };
             let blocks: Vec<Array> = x.iter().map(matrix).collect();
             let size = |axis: usize| blocks.iter().map(|block| block.shape[axis]).sum();
-            let mut all = Array::zeros(&[size(0), size(1)]);
+            let mut result = Array::zeros(&[size(0), size(1)]);
             let mut corner = [0, 0];
             for block in &blocks {
                 Array::from_fn(&block.shape, |at| {
-                    *all.at_mut(&[corner[0] + at[0], corner[1] + at[1]]) = block.at(at);
+                    *result.at_mut(&[corner[0] + at[0], corner[1] + at[1]]) = block.at(at);
                     0.0
                 });
                 corner = [corner[0] + block.shape[0], corner[1] + block.shape[1]];
             }
-            all
+            result
         })
         .rejects("block_diag: expected at least 1 tensor, got 0", |_| Tensor::block_diag(&[]))
         .rejects("block_diag: expected at most 2 axes, got shape [1, 1, 1]", |device| {
@@ -65,8 +65,8 @@ fn kron() -> OpCase {
         .run(|x| x[0].kron(&x[1]))
         .oracle_for(|dtype, x| {
             let rank = x[0].rank().max(x[1].rank());
-            let raised = |x: &Array| x.reshape(&[&vec![1; rank - x.rank()][..], &x.shape].concat());
-            let (a, b) = (raised(&x[0]), raised(&x[1]));
+            let with_leading_axes = |x: &Array| x.reshape(&[&vec![1; rank - x.rank()][..], &x.shape].concat());
+            let (a, b) = (with_leading_axes(&x[0]), with_leading_axes(&x[1]));
             let shape: Vec<usize> = a.shape.iter().zip(&b.shape).map(|(a, b)| a * b).collect();
             Array::from_fn(&shape, |at| {
                 let of_a: Vec<usize> = at.iter().zip(&b.shape).map(|(at, size)| at / size).collect();

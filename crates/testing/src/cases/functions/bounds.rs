@@ -3,7 +3,7 @@
 use crate::cases::binary::offset_distinct;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [clamps(), pairs()].concat()
 }
@@ -12,11 +12,11 @@ pub fn rows() -> Vec<OpCase> {
 fn combinations(name: &'static str) -> (&'static str, [Array; 3]) {
     let all = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, -1.0, 0.0];
     let count = all.len();
-    let of = |period: usize| Array::from_fn(&[count * count * count], |at| all[(at[0] / period) % count]);
-    (name, [of(1), of(count), of(count * count)])
+    let operand = |period: usize| Array::from_fn(&[count * count * count], |at| all[(at[0] / period) % count]);
+    (name, [operand(1), operand(count), operand(count * count)])
 }
 
-/// Values between those of the other operands.
+/// Upper bounds that equal no element of [`Distinct`] and [`offset_distinct`].
 fn high() -> Values {
     Values::custom(|shapes, position, rng| {
         let count: usize = shapes[position].iter().product();
@@ -91,7 +91,7 @@ fn clamps() -> Vec<OpCase> {
 
 fn pairs() -> Vec<OpCase> {
     type Run = fn(&Tensor, &Tensor) -> Result<Tensor>;
-    let row = |name: &'static str, run: Run, of_two: fn(f64, f64) -> f64| {
+    let row = |name: &'static str, run: Run, definition: fn(f64, f64) -> f64| {
         let (adversarial, [first, second, _]) = combinations("meeting");
         OpCase::new(name, "")
             .input(Distinct)
@@ -101,7 +101,7 @@ fn pairs() -> Vec<OpCase> {
             .exact()
             .double_backward()
             .run(move |x| run(&x[0], &x[1]))
-            .oracle(move |x| x[0].zip(&x[1], of_two))
+            .oracle(move |x| x[0].zip(&x[1], definition))
             .adversarial(adversarial, [first, second])
             .rejects(format!("{name}: dtypes f32 and i32 differ; cast one of them with to_dtype"), move |device| {
                 run(&Tensor::zeros([2], F32, device)?, &Tensor::zeros([2], I32, device)?)

@@ -4,18 +4,19 @@
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [shuffled(), normed(), instance_norm(), dropped()].concat()
 }
 
-fn moved(op: &'static str, parameters: &str) -> OpCase {
+/// Creates a row of an op that only moves elements.
+fn permuting(op: &'static str, parameters: &str) -> OpCase {
     OpCase::new(op, parameters).input(Distinct).also(INTEGERS).also(BOOL).exact().double_backward()
 }
 
 fn shuffled() -> Vec<OpCase> {
     vec![
-        moved("pixel_shuffle", "2")
+        permuting("pixel_shuffle", "2")
             .on([&[2, 8, 2, 3]])
             .on([&[4, 1, 2]])
             .on([&[0, 4, 2, 2]])
@@ -38,7 +39,7 @@ fn shuffled() -> Vec<OpCase> {
             .rejects("pixel_shuffle: 4 channels by a factor of 0, expected a multiple of its square", |device| {
                 Tensor::zeros([4, 2, 2], F32, device)?.pixel_shuffle(0)
             }),
-        moved("pixel_unshuffle", "3")
+        permuting("pixel_unshuffle", "3")
             .on([&[2, 2, 3, 6]])
             .on([&[1, 6, 3]])
             .on([&[1, 1, 0, 3]])
@@ -54,7 +55,7 @@ fn shuffled() -> Vec<OpCase> {
             .rejects("pixel_unshuffle: images of 4 x 3 by a factor of 3, expected multiples of it", |device| {
                 Tensor::zeros([1, 4, 3], F32, device)?.pixel_unshuffle(3)
             }),
-        moved("channel_shuffle", "3")
+        permuting("channel_shuffle", "3")
             .on([&[2, 6, 2, 2]])
             .on([&[1, 3, 5]])
             .on([&[2, 6, 0]])
@@ -79,12 +80,12 @@ fn shuffled() -> Vec<OpCase> {
 /// `x / (k + alpha / size * sum of squares of the neighboring channels)^beta`.
 fn local_response_norm(x: &Array, size: usize, [alpha, beta, k]: [f64; 3]) -> Array {
     Array::from_fn(&x.shape, |at| {
-        let mut around = at.to_vec();
+        let mut neighbor = at.to_vec();
         let mut sum = 0.0;
         for channel in 0..x.shape[1] {
-            let is_seen = channel + size / 2 >= at[1] && channel <= at[1].saturating_add((size - 1) / 2);
-            around[1] = channel;
-            sum += if is_seen { x.at(&around).powi(2) } else { 0.0 };
+            let is_neighbor = channel + size / 2 >= at[1] && channel <= at[1].saturating_add((size - 1) / 2);
+            neighbor[1] = channel;
+            sum += if is_neighbor { x.at(&neighbor).powi(2) } else { 0.0 };
         }
         x.at(at) / (k + alpha / size as f64 * sum).powf(beta)
     })
@@ -123,7 +124,7 @@ fn normed() -> Vec<OpCase> {
 /// Means and variances over all axes after the first two.
 fn instance_norm() -> Vec<OpCase> {
     const EPS: f64 = 1e-3;
-    let normal = |x: &Array| {
+    let normalized = |x: &Array| {
         let values = x.shape[2..].iter().product::<usize>();
         let mut data = Vec::with_capacity(x.elements());
         for channel in x.data.chunks(values.max(1)) {
@@ -140,7 +141,7 @@ fn instance_norm() -> Vec<OpCase> {
             .f32_limit(4e-6, 4e-6)
             .double_backward()
             .run(|x| x[0].instance_norm(None, None, EPS))
-            .oracle(move |x| normal(&x[0]))
+            .oracle(move |x| normalized(&x[0]))
             .rejects("instance_norm: an input of shape [2, 3], expected more than 1 value in each channel", |device| {
                 Tensor::zeros([2, 3], F32, device)?.instance_norm(None, None, EPS)
             })
@@ -160,23 +161,23 @@ fn instance_norm() -> Vec<OpCase> {
             .double_backward()
             .run(|x| x[0].instance_norm(Some(&x[1]), Some(&x[2]), EPS))
             .oracle(move |x| {
-                let normal = normal(&x[0]);
-                Array::from_fn(&x[0].shape, |at| normal.at(at) * x[1].at(&[at[1]]) + x[2].at(&[at[1]]))
+                let normalized = normalized(&x[0]);
+                Array::from_fn(&x[0].shape, |at| normalized.at(at) * x[1].at(&[at[1]]) + x[2].at(&[at[1]]))
             }),
-        tracked(normal),
+        tracked(normalized),
     ]
 }
 
-/// With running statistics as further outputs: they have no gradient.
-fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
+/// With the updated running mean and variance as outputs, which have no gradient.
+fn tracked(normalized: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
     const MOMENTUM: f64 = 0.25;
-    let channel = |x: &Array, of: fn(&[f64]) -> f64, start: f64| {
+    let running = |x: &Array, statistic: fn(&[f64]) -> f64, initial: f64| {
         let (batch, channels) = (x.shape[0], x.shape[1]);
         let values: usize = x.shape[2..].iter().product();
         Array::from_fn(&[channels], |at| {
-            let sample = |row: usize| of(&x.data[(row * channels + at[0]) * values..][..values]);
+            let sample = |row: usize| statistic(&x.data[(row * channels + at[0]) * values..][..values]);
             let mean = (0..batch).map(sample).sum::<f64>() / batch as f64;
-            if x.elements() == 0 { start } else { start * (1.0 - MOMENTUM) + mean * MOMENTUM }
+            if x.elements() == 0 { initial } else { initial * (1.0 - MOMENTUM) + mean * MOMENTUM }
         })
     };
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -197,7 +198,7 @@ fn tracked(normal: impl Fn(&Array) -> Array + Send + Sync + 'static) -> OpCase {
         .double_backward()
         .differentiable_outputs(1)
         .run(move |x| run(&x[0], x[0].dims()[1]))
-        .oracle(move |x| (normal(&x[0]), channel(&x[0], mean, 0.5), channel(&x[0], var, 2.0)))
+        .oracle(move |x| (normalized(&x[0]), running(&x[0], mean, 0.5), running(&x[0], var, 2.0)))
         .rejects("instance_norm: running_mean has shape [3], expected [1]", move |device| {
             Ok(run(&Tensor::zeros([2, 1, 4], F32, device)?, 3)?.0)
         })

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Closeness;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = kinds();
     rows.extend([isclose(), isclose_of_nan(), isclose_of_integers(), allclose(), equal()]);
@@ -44,13 +44,13 @@ fn near(a: f64, b: f64) -> bool {
 fn multiples_of_half() -> Values {
     Values::custom(|shapes, position, rng| {
         let infinity = f64::INFINITY;
-        let pick = |rng: &mut Rng| match rng.integer(0, 9) {
+        let value = |rng: &mut Rng| match rng.integer(0, 9) {
             0 => f64::NAN,
             1 => infinity,
             2 => -infinity,
             _ => f64::from(rng.integer(-9, 9) as i32) / 2.0,
         };
-        (0..shapes[position].iter().product()).map(|_| pick(rng)).collect()
+        (0..shapes[position].iter().product()).map(|_| value(rng)).collect()
     })
 }
 
@@ -85,8 +85,8 @@ fn isclose_of_nan() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from(near(a, b) || a.is_nan() && b.is_nan())))
 }
 
-/// Differences of up to 3 with a tolerance of 2; the difference of the smallest and largest value
-/// of a dtype does not fit the dtype.
+/// Differences of up to 3 with a tolerance of 2. In an unsigned dtype `a - b` would wrap if `b` is
+/// larger.
 fn isclose_of_integers() -> OpCase {
     let closeness = Closeness { rtol: 0.0, atol: 2.0, equal_nan: false };
     OpCase::new("isclose", "integers")
@@ -99,7 +99,7 @@ fn isclose_of_integers() -> OpCase {
         .oracle(|x| x[0].zip(&x[1], |a, b| f64::from((a - b).abs() <= 2.0)))
 }
 
-/// A tensor and a copy with one element moved within the tolerance, or beyond it.
+/// A tensor and its multiples that are within the tolerance, or beyond it; and the tensor itself.
 fn allclose() -> OpCase {
     OpCase::new("allclose", "")
         .input(Uniform(1.0, 2.0))
@@ -107,8 +107,8 @@ fn allclose() -> OpCase {
         .forward_only(BOOLS)
         .run_on(|x, device, _| {
             let (near, far) = (x[0].mul_scalar(1.125)?, x[0].mul_scalar(4)?);
-            let found = [x[0].allclose(&near, WIDE)?, x[0].allclose(&far, WIDE)?, x[0].allclose(&x[0], Closeness::default())?];
-            Tensor::from_vec(found.map(i32::from).to_vec(), [3], device)
+            let results = [x[0].allclose(&near, WIDE)?, x[0].allclose(&far, WIDE)?, x[0].allclose(&x[0], Closeness::default())?];
+            Tensor::from_vec(results.map(i32::from).to_vec(), [3], device)
         })
         .oracle(|x| Array::new(&[3], vec![1.0, f64::from(x[0].elements() == 0), 1.0]))
         .rejects("allclose: rtol 0 and atol NaN, expected at least 0", |device| {
@@ -126,8 +126,8 @@ fn equal() -> OpCase {
         .forward_only(BOOLS)
         .run_on(|x, device, _| {
             let moved = x[0].add_scalar(1)?;
-            let found = [x[0].equal(&x[0].copy()?)?, x[0].equal(&moved)?, x[0].equal(&x[0].unsqueeze(0)?)?];
-            Tensor::from_vec(found.map(i32::from).to_vec(), [3], device)
+            let results = [x[0].equal(&x[0].copy()?)?, x[0].equal(&moved)?, x[0].equal(&x[0].unsqueeze(0)?)?];
+            Tensor::from_vec(results.map(i32::from).to_vec(), [3], device)
         })
         .oracle(|x| Array::new(&[3], vec![1.0, f64::from(x[0].elements() == 0), 0.0]))
         .rejects("equal: dtypes f32 and i32 differ; cast one of them with to_dtype", |device| {

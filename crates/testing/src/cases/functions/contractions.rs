@@ -2,35 +2,35 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [inner().to_vec(), tensordot(), bilinear()].concat()
 }
 
-/// Sums of products over pairs of axes, by loops over all indices.
+/// Sums of products over pairs of axes `(axis of a, axis of b)`, by loops over all indices.
 fn contracted(a: &Array, b: &Array, axes: &[(usize, usize)]) -> Array {
     let rest = |x: &Array, is_first: bool| -> Vec<usize> {
-        let summed = |axis: &usize| axes.iter().any(|&(own, its)| *axis == if is_first { own } else { its });
+        let summed = |axis: &usize| axes.iter().any(|&(axis_a, axis_b)| *axis == if is_first { axis_a } else { axis_b });
         (0..x.rank()).filter(|axis| !summed(axis)).collect()
     };
     let (rest_a, rest_b) = (rest(a, true), rest(b, false));
-    let sizes: Vec<usize> = axes.iter().map(|&(own, its)| a.shape[own].max(b.shape[its])).collect();
+    let sizes: Vec<usize> = axes.iter().map(|&(axis_a, axis_b)| a.shape[axis_a].max(b.shape[axis_b])).collect();
     let shape: Vec<usize> =
         rest_a.iter().map(|&axis| a.shape[axis]).chain(rest_b.iter().map(|&axis| b.shape[axis])).collect();
     Array::from_fn(&shape, |at| {
         let (of_a, of_b) = at.split_at(rest_a.len());
         let mut total = 0.0;
         Array::from_fn(&sizes, |summed| {
-            let index = |x: &Array, rest: &[usize], outer: &[usize], is_first: bool| {
+            let element = |x: &Array, rest: &[usize], outer: &[usize], is_first: bool| {
                 let mut index = vec![0; x.rank()];
                 rest.iter().zip(outer).for_each(|(&axis, &at)| index[axis] = at);
-                for (&(own, its), &at) in axes.iter().zip(summed) {
-                    let axis = if is_first { own } else { its };
+                for (&(axis_a, axis_b), &at) in axes.iter().zip(summed) {
+                    let axis = if is_first { axis_a } else { axis_b };
                     index[axis] = if x.shape[axis] == 1 { 0 } else { at };
                 }
                 x.at(&index)
             };
-            total += index(a, &rest_a, of_a, true) * index(b, &rest_b, of_b, false);
+            total += element(a, &rest_a, of_a, true) * element(b, &rest_b, of_b, false);
             0.0
         });
         total

@@ -9,43 +9,43 @@ use ternion_core::{
     ConvTranspose3dOptions,
 };
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [volumes(), transposed_volumes(), transposed_rows(), integers(), patches()].concat()
+    [volumes(), transposed_volumes(), transposed_1d(), integers(), patches()].concat()
 }
 
-/// The parameters of a convolution over any number of axes; the last is the output padding of a
-/// transposed one.
+/// The parameters of a convolution over any number of axes. Only transposed convolutions have an
+/// output padding.
 #[derive(Clone)]
-struct Sliding {
+struct ConvParameters {
     stride: Vec<usize>,
     padding: Vec<usize>,
     dilation: Vec<usize>,
-    extra: Vec<usize>,
+    output_padding: Vec<usize>,
     groups: usize,
 }
 
-impl From<Conv3dOptions> for Sliding {
-    fn from(options: Conv3dOptions) -> Sliding {
+impl From<Conv3dOptions> for ConvParameters {
+    fn from(options: Conv3dOptions) -> ConvParameters {
         let Conv3dOptions { stride, padding, dilation, groups } = options;
-        Sliding {
+        ConvParameters {
             stride: stride.into(),
             padding: padding.into(),
             dilation: dilation.into(),
-            extra: Vec::new(),
+            output_padding: Vec::new(),
             groups,
         }
     }
 }
 
-impl From<ConvTranspose3dOptions> for Sliding {
-    fn from(options: ConvTranspose3dOptions) -> Sliding {
+impl From<ConvTranspose3dOptions> for ConvParameters {
+    fn from(options: ConvTranspose3dOptions) -> ConvParameters {
         let ConvTranspose3dOptions { stride, padding, output_padding, dilation, groups } = options;
-        Sliding {
+        ConvParameters {
             stride: stride.into(),
             padding: padding.into(),
             dilation: dilation.into(),
-            extra: output_padding.into(),
+            output_padding: output_padding.into(),
             groups,
         }
     }
@@ -57,24 +57,24 @@ fn indices_of(sizes: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// Cross-correlation with zero padding: `y[n, o, ..] = bias[o] + sum x[n, c, ..] weight[o, c, ..]`.
-fn convolved(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Array {
+fn convolved(x: &Array, weight: &Array, bias: &Array, parameters: &ConvParameters) -> Array {
     let axes = x.rank() - 2;
     let output: Vec<usize> = (0..axes)
         .map(|axis| {
-            let span = sliding.dilation[axis] * (weight.shape[2 + axis] - 1) + 1;
-            (x.shape[2 + axis] + 2 * sliding.padding[axis] - span) / sliding.stride[axis] + 1
+            let span = parameters.dilation[axis] * (weight.shape[2 + axis] - 1) + 1;
+            (x.shape[2 + axis] + 2 * parameters.padding[axis] - span) / parameters.stride[axis] + 1
         })
         .collect();
     let (outputs, per_group) = (weight.shape[0], weight.shape[1]);
     let taps = indices_of(&weight.shape[2..]);
     Array::from_fn(&[&[x.shape[0], outputs], &output[..]].concat(), |at| {
-        let first = at[1] / (outputs / sliding.groups) * per_group;
+        let first = at[1] / (outputs / parameters.groups) * per_group;
         let mut sum = bias.data[at[1]];
         for tap in &taps {
             let input_index: Option<Vec<usize>> = (0..axes)
                 .map(|axis| {
-                    (at[2 + axis] * sliding.stride[axis] + tap[axis] * sliding.dilation[axis])
-                        .checked_sub(sliding.padding[axis])
+                    (at[2 + axis] * parameters.stride[axis] + tap[axis] * parameters.dilation[axis])
+                        .checked_sub(parameters.padding[axis])
                         .filter(|&index| index < x.shape[2 + axis])
                 })
                 .collect();
@@ -89,28 +89,28 @@ fn convolved(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Arra
 }
 
 /// Each input element adds its multiple of the kernel to the output.
-fn transposed(x: &Array, weight: &Array, bias: &Array, sliding: &Sliding) -> Array {
+fn transposed(x: &Array, weight: &Array, bias: &Array, parameters: &ConvParameters) -> Array {
     let axes = x.rank() - 2;
     let output: Vec<usize> = (0..axes)
         .map(|axis| {
-            (x.shape[2 + axis] - 1) * sliding.stride[axis]
-                + sliding.dilation[axis] * (weight.shape[2 + axis] - 1)
-                + sliding.extra[axis]
+            (x.shape[2 + axis] - 1) * parameters.stride[axis]
+                + parameters.dilation[axis] * (weight.shape[2 + axis] - 1)
+                + parameters.output_padding[axis]
                 + 1
-                - 2 * sliding.padding[axis]
+                - 2 * parameters.padding[axis]
         })
         .collect();
     let (channels, per_group) = (x.shape[1], weight.shape[1]);
-    let shape = [&[x.shape[0], per_group * sliding.groups], &output[..]].concat();
+    let shape = [&[x.shape[0], per_group * parameters.groups], &output[..]].concat();
     let mut y = Array::from_fn(&shape, |at| bias.data[at[1]]);
     let taps = indices_of(&weight.shape[2..]);
     Array::from_fn(&x.shape, |at| {
-        let group = at[1] / (channels / sliding.groups);
+        let group = at[1] / (channels / parameters.groups);
         for tap in &taps {
             let target: Option<Vec<usize>> = (0..axes)
                 .map(|axis| {
-                    (at[2 + axis] * sliding.stride[axis] + tap[axis] * sliding.dilation[axis])
-                        .checked_sub(sliding.padding[axis])
+                    (at[2 + axis] * parameters.stride[axis] + tap[axis] * parameters.dilation[axis])
+                        .checked_sub(parameters.padding[axis])
                         .filter(|&index| index < output[axis])
                 })
                 .collect();
@@ -136,13 +136,13 @@ fn of_sums(op: &'static str, parameters: String) -> OpCase {
 
 fn volumes() -> Vec<OpCase> {
     let row = |options: Conv3dOptions| {
-        let sliding = Sliding::from(options);
+        let parameters = ConvParameters::from(options);
         // Gradients in half precision are rounded for each plane, and again where planes are added.
         of_sums("conv3d", format!("{options:?}"))
             .on([&[2, 2, 3, 4, 3], &[4, 2 / options.groups, 2, 3, 2], &[4]])
             .grad_roundings(2)
             .run(move |x| x[0].conv3d(&x[1], Some(&x[2]), options))
-            .oracle(move |x| convolved(&x[0], &x[1], &x[2], &sliding))
+            .oracle(move |x| convolved(&x[0], &x[1], &x[2], &parameters))
     };
     let plain = Conv3dOptions::default();
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
@@ -181,11 +181,11 @@ fn volumes() -> Vec<OpCase> {
 
 fn transposed_volumes() -> Vec<OpCase> {
     let row = |options: ConvTranspose3dOptions| {
-        let sliding = Sliding::from(options);
+        let parameters = ConvParameters::from(options);
         of_sums("conv_transpose3d", format!("{options:?}"))
             .on([&[2, 2, 2, 3, 2], &[2, 2, 2, 1, 3], &[2 * options.groups]])
             .run(move |x| x[0].conv_transpose3d(&x[1], Some(&x[2]), options))
-            .oracle(move |x| transposed(&x[0], &x[1], &x[2], &sliding))
+            .oracle(move |x| transposed(&x[0], &x[1], &x[2], &parameters))
     };
     let plain = ConvTranspose3dOptions::default();
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
@@ -211,21 +211,21 @@ fn transposed_volumes() -> Vec<OpCase> {
     ]
 }
 
-fn transposed_rows() -> Vec<OpCase> {
+fn transposed_1d() -> Vec<OpCase> {
     let row = |options: ConvTranspose1dOptions| {
         let ConvTranspose1dOptions { stride, padding, output_padding, dilation, groups } = options;
-        let sliding = Sliding {
+        let parameters = ConvParameters {
             stride: vec![stride],
             padding: vec![padding],
             dilation: vec![dilation],
-            extra: vec![output_padding],
+            output_padding: vec![output_padding],
             groups,
         };
         of_sums("conv_transpose1d", format!("{options:?}"))
             .on([&[2, 4, 5], &[4, 2, 3], &[2 * groups]])
             .steps()
             .run(move |x| x[0].conv_transpose1d(&x[1], Some(&x[2]), options))
-            .oracle(move |x| transposed(&x[0], &x[1], &x[2], &sliding))
+            .oracle(move |x| transposed(&x[0], &x[1], &x[2], &parameters))
     };
     let plain = ConvTranspose1dOptions::default();
     vec![
@@ -255,30 +255,30 @@ fn wrapped(dtype: DType, y: &Array) -> Array {
 }
 
 fn integers() -> Vec<OpCase> {
-    let of_one = Conv1dOptions { stride: 2, padding: 1, dilation: 1, groups: 2 };
-    let of_two = Conv2dOptions { stride: [1, 2], padding: [1, 0], dilation: [2, 1], groups: 2 };
-    let of_three = Conv3dOptions { stride: [2, 1, 1], padding: [1, 0, 1], ..Conv3dOptions::default() };
-    let back = ConvTranspose2dOptions { stride: [2, 1], padding: [1, 0], output_padding: [1, 0], dilation: [1, 2], groups: 2 };
-    let deep = ConvTranspose3dOptions { stride: [2, 1, 1], output_padding: [1, 0, 0], ..ConvTranspose3dOptions::default() };
-    let sliding = |stride: &[usize], padding: &[usize], dilation: &[usize], extra: &[usize]| Sliding {
+    let options_1d = Conv1dOptions { stride: 2, padding: 1, dilation: 1, groups: 2 };
+    let options_2d = Conv2dOptions { stride: [1, 2], padding: [1, 0], dilation: [2, 1], groups: 2 };
+    let options_3d = Conv3dOptions { stride: [2, 1, 1], padding: [1, 0, 1], ..Conv3dOptions::default() };
+    let transposed_2d = ConvTranspose2dOptions { stride: [2, 1], padding: [1, 0], output_padding: [1, 0], dilation: [1, 2], groups: 2 };
+    let transposed_3d = ConvTranspose3dOptions { stride: [2, 1, 1], output_padding: [1, 0, 0], ..ConvTranspose3dOptions::default() };
+    let parameters = |stride: &[usize], padding: &[usize], dilation: &[usize], output_padding: &[usize]| ConvParameters {
         stride: stride.into(),
         padding: padding.into(),
         dilation: dilation.into(),
-        extra: extra.into(),
+        output_padding: output_padding.into(),
         groups: 2,
     };
-    let (one, two) = (sliding(&[2], &[1], &[1], &[]), sliding(&[1, 2], &[1, 0], &[2, 1], &[]));
-    let two_back = sliding(&[2, 1], &[1, 0], &[1, 2], &[1, 0]);
+    let (parameters_1d, parameters_2d) = (parameters(&[2], &[1], &[1], &[]), parameters(&[1, 2], &[1, 0], &[2, 1], &[]));
+    let transposed_parameters_2d = parameters(&[2, 1], &[1, 0], &[1, 2], &[1, 0]);
     vec![
         convolution_row("conv1d", "integers".into())
             .on([&[2, 4, 7], &[6, 2, 3], &[6]])
-            .run(move |x| x[0].conv1d(&x[1], Some(&x[2]), of_one))
-            .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &one))),
+            .run(move |x| x[0].conv1d(&x[1], Some(&x[2]), options_1d))
+            .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &parameters_1d))),
         convolution_row("conv2d", "integers".into())
             .on([&[2, 4, 5, 6], &[6, 2, 2, 3], &[6]])
             .on([&[0, 4, 5, 6], &[6, 2, 2, 3], &[6]])
-            .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), of_two))
-            .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &two)))
+            .run(move |x| x[0].conv2d(&x[1], Some(&x[2]), options_2d))
+            .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &parameters_2d)))
             .rejects("conv2d: input of shape [1, 2, 4, 4], expected 4 channels along axis 1, as weight of shape [6, 4, 2, 3] takes", |device| {
                 let weight = Tensor::zeros([6, 4, 2, 3], I32, device)?;
                 let x = Tensor::zeros([1, 2, 4, 4], I32, device)?;
@@ -286,16 +286,16 @@ fn integers() -> Vec<OpCase> {
             }),
         convolution_row("conv3d", "integers".into())
             .on([&[1, 2, 3, 3, 4], &[2, 2, 2, 1, 3], &[2]])
-            .run(move |x| x[0].conv3d(&x[1], Some(&x[2]), of_three))
-            .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &of_three.into()))),
+            .run(move |x| x[0].conv3d(&x[1], Some(&x[2]), options_3d))
+            .oracle_for(move |dtype, x| wrapped(dtype, &convolved(&x[0], &x[1], &x[2], &options_3d.into()))),
         convolution_row("conv_transpose2d", "integers".into())
             .on([&[2, 4, 3, 2], &[4, 3, 2, 3], &[6]])
-            .run(move |x| x[0].conv_transpose2d(&x[1], Some(&x[2]), back))
-            .oracle_for(move |dtype, x| wrapped(dtype, &transposed(&x[0], &x[1], &x[2], &two_back))),
+            .run(move |x| x[0].conv_transpose2d(&x[1], Some(&x[2]), transposed_2d))
+            .oracle_for(move |dtype, x| wrapped(dtype, &transposed(&x[0], &x[1], &x[2], &transposed_parameters_2d))),
         convolution_row("conv_transpose3d", "integers".into())
             .on([&[1, 2, 2, 3, 2], &[2, 2, 2, 1, 3], &[2]])
-            .run(move |x| x[0].conv_transpose3d(&x[1], Some(&x[2]), deep))
-            .oracle_for(move |dtype, x| wrapped(dtype, &transposed(&x[0], &x[1], &x[2], &deep.into()))),
+            .run(move |x| x[0].conv_transpose3d(&x[1], Some(&x[2]), transposed_3d))
+            .oracle_for(move |dtype, x| wrapped(dtype, &transposed(&x[0], &x[1], &x[2], &transposed_3d.into()))),
     ]
 }
 

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![cov(1.0), cov(0.0)];
     rows.extend(weighted());
@@ -43,8 +43,8 @@ fn extreme() -> Vec<OpCase> {
     let power = |x: &Tensor, [single, double]: [i32; 2]| 2f64.powi(if x.dtype() == F64 { double } else { single });
     let of_counts = |x: &Array| covariance(x, &[2.0, 1.0, 3.0], 5.0);
     let of_all = |x: &Array| covariance(x, &[1.0; 3], 2.0);
-    let row = |weighted: bool| {
-        let name = if weighted { "fweights, beyond the sum of squares" } else { "beyond the sum of squares" };
+    let row = |is_weighted: bool| {
+        let name = if is_weighted { "fweights, beyond the sum of squares" } else { "beyond the sum of squares" };
         let row = OpCase::new("cov", name)
             .input(values())
             .input(Input::of(I64, Fixed(vec![2.0, 1.0, 3.0])))
@@ -53,13 +53,13 @@ fn extreme() -> Vec<OpCase> {
             .f32_limit(4e-6, 4e-6)
             .run(move |x| {
                 let unit = power(&x[0], [63, 511]);
-                let found = x[0].mul_scalar(unit)?.cov(1.0, weighted.then_some(&x[1]), None)?;
+                let result = x[0].mul_scalar(unit)?.cov(1.0, is_weighted.then_some(&x[1]), None)?;
                 // Divides by `unit` squared, the scale of the products.
-                found.mul_scalar(SCALE / unit / unit)
+                result.mul_scalar(SCALE / unit / unit)
             })
-            .oracle(move |x| (if weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|found| found * SCALE));
+            .oracle(move |x| (if is_weighted { of_counts(&x[0]) } else { of_all(&x[0]) }).map(|result| result * SCALE));
         // In f64 second derivatives of weighted sums overflow.
-        if weighted { row } else { row.double_backward() }
+        if is_weighted { row } else { row.double_backward() }
     };
     let sizes = [("large", [84, 900]), ("small", [-73, -900])];
     let of_size = |(name, exponents): (&str, [i32; 2])| {
@@ -82,11 +82,11 @@ fn covariance(x: &Array, weights: &[f64], divisor: f64) -> Array {
     let total: f64 = weights.iter().sum();
     let mean = |row: usize| (0..observations).map(|at| weights[at] * x.at(&[row, at])).sum::<f64>() / total;
     let means: Vec<f64> = (0..variables).map(mean).collect();
-    let found = Array::from_fn(&[variables, variables], |at| {
+    let result = Array::from_fn(&[variables, variables], |at| {
         let product = |k: usize| weights[k] * (x.at(&[at[0], k]) - means[at[0]]) * (x.at(&[at[1], k]) - means[at[1]]);
         (0..observations).map(product).sum::<f64>() / divisor
     });
-    if variables == 1 { found.reshape(&[]) } else { found }
+    if variables == 1 { result.reshape(&[]) } else { result }
 }
 
 fn observations(x: &Array) -> usize {
@@ -177,9 +177,9 @@ fn corrcoef() -> OpCase {
 
 fn correlation(x: &Array) -> Array {
     let count = observations(x);
-    let found = covariance(x, &vec![1.0; count], count as f64 - 1.0);
-    Array::from_fn(&found.shape, |at| {
-        let of = |i: usize, j: usize| found.at(&[i, j]);
-        if at[0] == at[1] { 1.0 } else { of(at[0], at[1]) / (of(at[0], at[0]) * of(at[1], at[1])).sqrt() }
+    let result = covariance(x, &vec![1.0; count], count as f64 - 1.0);
+    Array::from_fn(&result.shape, |at| {
+        let entry = |i: usize, j: usize| result.at(&[i, j]);
+        if at[0] == at[1] { 1.0 } else { entry(at[0], at[1]) / (entry(at[0], at[0]) * entry(at[1], at[1])).sqrt() }
     })
 }

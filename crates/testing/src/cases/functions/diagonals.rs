@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [diagonals(), embedded(), vectors(), vec![trace()], filled(), triangles()].concat()
 }
@@ -19,28 +19,28 @@ fn indices(rows: usize, columns: usize, offset: isize) -> Vec<[usize; 2]> {
 
 /// Returns the diagonals of two axes as the last axis.
 fn diagonal(x: &Array, offset: isize, first: usize, second: usize) -> Array {
-    let found = indices(x.shape[first], x.shape[second], offset);
+    let positions = indices(x.shape[first], x.shape[second], offset);
     let rest: Vec<usize> = (0..x.rank()).filter(|axis| ![first, second].contains(axis)).collect();
     let mut shape: Vec<usize> = rest.iter().map(|&axis| x.shape[axis]).collect();
-    shape.push(found.len());
+    shape.push(positions.len());
     Array::from_fn(&shape, |at| {
         let mut source_index = vec![0; x.rank()];
         for (&axis, &index) in rest.iter().zip(at) {
             source_index[axis] = index;
         }
-        [source_index[first], source_index[second]] = found[at[at.len() - 1]];
+        [source_index[first], source_index[second]] = positions[at[at.len() - 1]];
         x.at(&source_index)
     })
 }
 
 fn diagonals() -> Vec<OpCase> {
-    let of = |offset: isize, first: usize, second: usize| {
+    let case = |offset: isize, first: usize, second: usize| {
         row("diagonal", format!("offset={offset} axes={first},{second}"))
             .run(move |x| x[0].diagonal(offset, first, second))
             .oracle(move |x| diagonal(&x[0], offset, first, second))
     };
     vec![
-        of(0, 0, 1)
+        case(0, 0, 1)
             .shapes([&[3, 3], &[2, 5], &[5, 2], &[0, 3], &[1, 1], &[3, 4, 2]])
             .rejects("diagonal: axis 1 on shape [3]", |device| {
                 Tensor::zeros([3], F32, device)?.diagonal(0, 0, 1)
@@ -48,29 +48,29 @@ fn diagonals() -> Vec<OpCase> {
             .rejects("diagonal: axes 1 and 1, expected two", |device| {
                 Tensor::zeros([3, 3], F32, device)?.diagonal(0, 1, -1)
             }),
-        of(2, 0, 1).shapes([&[3, 5], &[4, 4], &[3, 2]]),
-        of(-1, 0, 1).shapes([&[3, 5], &[4, 2, 3]]),
-        of(7, 0, 1).shapes([&[3, 5]]),
-        of(-7, 0, 1).shapes([&[3, 5]]),
-        of(1, 2, 0).shapes([&[4, 2, 3], &[2, 2, 3, 2]]),
+        case(2, 0, 1).shapes([&[3, 5], &[4, 4], &[3, 2]]),
+        case(-1, 0, 1).shapes([&[3, 5], &[4, 2, 3]]),
+        case(7, 0, 1).shapes([&[3, 5]]),
+        case(-7, 0, 1).shapes([&[3, 5]]),
+        case(1, 2, 0).shapes([&[4, 2, 3], &[2, 2, 3, 2]]),
     ]
 }
 
 /// Returns matrices with the last axis of `x` on a diagonal, with the matrix axes at these
 /// positions.
 fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
-    let (count, left) = (x.shape[x.rank() - 1], &x.shape[..x.rank() - 1]);
+    let (count, outer) = (x.shape[x.rank() - 1], &x.shape[..x.rank() - 1]);
     let size = count + offset.unsigned_abs();
-    let found = indices(size, size, offset);
+    let positions = indices(size, size, offset);
     let mut shape: Vec<usize> = Vec::new();
-    let mut rest = left.iter();
+    let mut rest = outer.iter();
     for axis in 0..=x.rank() {
         shape.push(if [first, second].contains(&axis) { size } else { *rest.next().expect("an axis for each") });
     }
     Array::from_fn(&shape, |at| {
         let mut source_index: Vec<usize> =
             (0..at.len()).filter(|axis| ![first, second].contains(axis)).map(|axis| at[axis]).collect();
-        let position = found.iter().position(|&index| index == [at[first], at[second]]);
+        let position = positions.iter().position(|&index| index == [at[first], at[second]]);
         position.map_or(0.0, |position| {
             source_index.push(position);
             x.at(&source_index)
@@ -79,7 +79,7 @@ fn embed(x: &Array, offset: isize, first: usize, second: usize) -> Array {
 }
 
 fn embedded() -> Vec<OpCase> {
-    let of = |offset: isize, first: isize, second: isize| {
+    let case = |offset: isize, first: isize, second: isize| {
         row("diag_embed", format!("offset={offset} axes={first},{second}"))
             .run(move |x| x[0].diag_embed(offset, first, second))
             .oracle(move |x| {
@@ -88,7 +88,7 @@ fn embedded() -> Vec<OpCase> {
             })
     };
     vec![
-        of(0, -2, -1)
+        case(0, -2, -1)
             .shapes([&[3], &[1], &[0], &[2, 3], &[2, 0, 2]])
             .rejects("diag_embed: expected at least 1 axes, got shape []", |device| {
                 Tensor::zeros((), F32, device)?.diag_embed(0, -2, -1)
@@ -99,10 +99,10 @@ fn embedded() -> Vec<OpCase> {
             .rejects("diag_embed: axes 1 and 1, expected two", |device| {
                 Tensor::zeros([3], F32, device)?.diag_embed(0, 1, -1)
             }),
-        of(2, -2, -1).shapes([&[3], &[0], &[2, 3]]),
-        of(-1, -2, -1).shapes([&[3], &[2, 3]]),
-        of(1, 0, 2).shapes([&[2, 3], &[2, 3, 4]]),
-        of(-1, 2, 0).shapes([&[2, 3]]),
+        case(2, -2, -1).shapes([&[3], &[0], &[2, 3]]),
+        case(-1, -2, -1).shapes([&[3], &[2, 3]]),
+        case(1, 0, 2).shapes([&[2, 3], &[2, 3, 4]]),
+        case(-1, 2, 0).shapes([&[2, 3]]),
     ]
 }
 
@@ -147,7 +147,7 @@ fn trace() -> OpCase {
 }
 
 fn filled() -> Vec<OpCase> {
-    let of = |wrap: bool| {
+    let case = |wrap: bool| {
         row("fill_diagonal", format!("1 wrap={wrap}"))
             .shapes([&[3, 3], &[2, 5], &[9, 2], &[4, 3], &[0, 3], &[3, 3, 3]])
             .run(move |x| x[0].fill_diagonal(1i64, wrap))
@@ -161,20 +161,20 @@ fn filled() -> Vec<OpCase> {
             })
     };
     vec![
-        of(false)
+        case(false)
             .rejects("fill_diagonal: expected at least 2 axes, got shape [2]", |device| {
                 Tensor::zeros([2], F32, device)?.fill_diagonal(1i64, false)
             })
             .rejects("fill_diagonal: shape [2, 2, 3], expected axes of one size", |device| {
                 Tensor::zeros([2, 2, 3], F32, device)?.fill_diagonal(1i64, false)
             }),
-        of(true),
+        case(true),
     ]
 }
 
 fn triangles() -> Vec<OpCase> {
     let offsets: [isize; 7] = [0, 1, -1, 3, -4, isize::MAX, isize::MIN];
-    let of = |name: &'static str, offset: isize, is_lower: bool| {
+    let case = |name: &'static str, offset: isize, is_lower: bool| {
         OpCase::new(name, format!("offset={offset}"))
             .on([])
             .dtypes(&[I32])
@@ -188,20 +188,20 @@ fn triangles() -> Vec<OpCase> {
                     .collect::<Result<Vec<_>>>()
             })
             .oracle(move |_| {
-                let found = [[4, 3], [2, 5], [0, 3], [3, 0]].map(|[rows, columns]: [usize; 2]| {
+                let positions = [[4, 3], [2, 5], [0, 3], [3, 0]].map(|[rows, columns]: [usize; 2]| {
                     let all = (0..rows).flat_map(|row| (0..columns).map(move |column| [row, column]));
-                    let is_there = |&[row, column]: &[usize; 2]| {
+                    let is_kept = |&[row, column]: &[usize; 2]| {
                         let above = column as i128 - row as i128;
                         if is_lower { above <= offset as i128 } else { above >= offset as i128 }
                     };
-                    let kept: Vec<[usize; 2]> = all.filter(is_there).collect();
+                    let kept: Vec<[usize; 2]> = all.filter(is_kept).collect();
                     Array::from_fn(&[2, kept.len()], |at| kept[at[1]][at[0]] as f64)
                 });
-                found.to_vec()
+                positions.to_vec()
             })
     };
     offsets
         .into_iter()
-        .flat_map(|offset| [of("tril_indices", offset, true), of("triu_indices", offset, false)])
+        .flat_map(|offset| [case("tril_indices", offset, true), case("triu_indices", offset, false)])
         .collect()
 }

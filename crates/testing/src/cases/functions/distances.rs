@@ -3,19 +3,19 @@
 use crate::prelude::*;
 use ternion_core::{CdistMode, enable_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, f64::INFINITY].into_iter().map(pairs).collect();
     rows.push(product());
     rows.push(equal());
-    rows.extend([1.0, 2.0].map(within));
+    rows.extend([1.0, 2.0].map(pdist));
     rows
 }
 
 fn norm(row: &[f64], p: f64) -> f64 {
     match p {
         0.0 => row.iter().filter(|&&x| x != 0.0).count() as f64,
-        f64::INFINITY => row.iter().fold(0.0, |most, x| x.abs().max(most)),
+        f64::INFINITY => row.iter().fold(0.0, |largest, x| x.abs().max(largest)),
         _ => row.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(1.0 / p),
     }
 }
@@ -27,12 +27,12 @@ fn distance(x: &[f64], y: &[f64], p: f64) -> f64 {
 /// Distances of the rows of matrices, with leading axes broadcast.
 fn distances(x: &Array, y: &Array, p: f64) -> Array {
     let (n, m, width) = (x.shape[x.rank() - 2], y.shape[y.rank() - 2], x.shape[x.rank() - 1]);
-    let lead = crate::array::broadcast_shape(&x.shape[..x.rank() - 2], &y.shape[..y.rank() - 2]);
-    let of = |x: &Array, count: usize| x.expand(&[&lead[..], &[count, width]].concat());
-    let (x, y) = (of(x, n), of(y, m));
-    Array::from_fn(&[&lead[..], &[n, m]].concat(), |at| {
-        let (lead, pair) = at.split_at(at.len() - 2);
-        let start = |x: &Array, row: usize| x.position(&[lead, &[row, 0]].concat());
+    let outer_shape = crate::array::broadcast_shape(&x.shape[..x.rank() - 2], &y.shape[..y.rank() - 2]);
+    let expanded = |x: &Array, count: usize| x.expand(&[&outer_shape[..], &[count, width]].concat());
+    let (x, y) = (expanded(x, n), expanded(y, m));
+    Array::from_fn(&[&outer_shape[..], &[n, m]].concat(), |at| {
+        let (outer, pair) = at.split_at(at.len() - 2);
+        let start = |x: &Array, row: usize| x.position(&[outer, &[row, 0]].concat());
         let row = |x: &Array, row: usize| match width {
             0 => Vec::new(),
             _ => x.data[start(x, row)..start(x, row) + width].to_vec(),
@@ -105,18 +105,18 @@ fn equal() -> OpCase {
         .shapes([&[2, 3]])
         .forward_only("a gradient itself")
         .run(|x| {
-            let mut found = Vec::new();
+            let mut results = Vec::new();
             for (p, mode) in [(2.0, CdistMode::Differences), (2.0, CdistMode::Matmul), (1.0, CdistMode::Differences), (3.0, CdistMode::Differences)] {
                 let leaf = x[0].requires_grad()?;
                 let gradients = enable_grad(|| leaf.cdist(&x[0], p, mode)?.sum_all())?.backward()?;
-                found.push(gradients.get(&leaf).cloned().ok_or_else(|| Error::autograd("no gradient"))?);
+                results.push(gradients.get(&leaf).cloned().ok_or_else(|| Error::autograd("no gradient"))?);
             }
-            Ok(found)
+            Ok(results)
         })
         .oracle(|_| vec![Array::zeros(&[2, 3]); 4])
 }
 
-fn within(p: f64) -> OpCase {
+fn pdist(p: f64) -> OpCase {
     OpCase::new("pdist", format!("p={p}"))
         .input(Values::custom(|shapes, position, rng| {
             // Rows that are far from one another.
@@ -132,8 +132,8 @@ fn within(p: f64) -> OpCase {
             let all = distances(&x[0], &x[0], p);
             let rows = x[0].shape[0];
             let pairs = (0..rows).flat_map(|first| (first + 1..rows).map(move |second| [first, second]));
-            let found: Vec<f64> = pairs.map(|pair| all.at(&pair)).collect();
-            Array::new(&[found.len()], found)
+            let results: Vec<f64> = pairs.map(|pair| all.at(&pair)).collect();
+            Array::new(&[results.len()], results)
         })
         .rejects("pdist: expected 2 axes, got shape [3]", move |device| Tensor::zeros([3], F32, device)?.pdist(p))
 }

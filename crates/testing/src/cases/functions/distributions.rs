@@ -1,10 +1,11 @@
-//! Rows of further random distributions. The device is seeded with 0 before each call.
+//! Rows of random distributions other than the uniform and the standard normal one, and of alpha
+//! dropout. The device is seeded with 0 before each call.
 
 use crate::oracle::random_word;
 use crate::prelude::*;
 use std::f64::consts::{PI, TAU};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [floats(), vec![geometric(), normal()], dropouts(), counts()].concat()
 }
@@ -37,11 +38,11 @@ fn normals(count: usize) -> Vec<f64> {
 
 fn floats() -> Vec<OpCase> {
     let numbers = |op: &'static str, parameters: &str| OpCase::new(op, parameters).on([]).forward_only(NUMBERS);
-    let of = |shape: &[usize], values: Vec<f64>| Array::new(shape, values);
+    let array = |shape: &[usize], values: Vec<f64>| Array::new(shape, values);
     vec![
         numbers("exponential", "rate=2")
             .run_on(|_, device, dtype| Tensor::exponential(2.0, [5, 33], dtype, device))
-            .oracle_for(move |dtype, _| of(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| -u.ln() / 2.0).collect()))
+            .oracle_for(move |dtype, _| array(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| -u.ln() / 2.0).collect()))
             .rejects("exponential: rate 0, expected a finite number above 0", |device| {
                 Tensor::exponential(0.0, [2], F32, device)
             })
@@ -55,7 +56,7 @@ fn floats() -> Vec<OpCase> {
             .f32_limit(2e-6, 2e-4)
             .run_on(|_, device, dtype| Tensor::cauchy(1.0, 0.5, [5, 33], dtype, device))
             .oracle_for(move |dtype, _| {
-                of(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| 1.0 + 0.5 * (PI * (u - 0.5)).tan()).collect())
+                array(&[5, 33], uniforms(dtype, 165).into_iter().map(|u| 1.0 + 0.5 * (PI * (u - 0.5)).tan()).collect())
             })
             .rejects("cauchy: scale -1, expected a finite number above 0", |device| {
                 Tensor::cauchy(0.0, -1.0, [2], F32, device)
@@ -66,7 +67,7 @@ fn floats() -> Vec<OpCase> {
         numbers("log_normal", "mean=0.5 std=0.25")
             .f32_limit(4e-6, 4e-6)
             .run_on(|_, device, dtype| Tensor::log_normal(0.5, 0.25, [5, 33], dtype, device))
-            .oracle(move |_| of(&[5, 33], normals(165).into_iter().map(|x| (0.5 + 0.25 * x).exp()).collect()))
+            .oracle(move |_| array(&[5, 33], normals(165).into_iter().map(|x| (0.5 + 0.25 * x).exp()).collect()))
             .rejects("log_normal: std 0, expected a finite number above 0", |device| {
                 Tensor::log_normal(0.0, 0.0, [2], F32, device)
             }),
@@ -160,22 +161,23 @@ fn dropouts() -> Vec<OpCase> {
 /// limit of five standard deviations above the mean of chi squared.
 fn is_fair(counts: &[f64], probability: impl Fn(f64) -> f64) -> bool {
     let total = counts.len() as f64;
-    let (mut chi, mut bins, mut rest, mut counted) = (0.0f64, -1.0f64, 1.0, 0.0);
-    let most = counts.iter().copied().fold(0.0, f64::max) as usize;
-    for count in 0..=most {
+    let (mut chi_squared, mut degrees_of_freedom, mut remaining_probability, mut observed_in_bins) = (0.0f64, -1.0f64, 1.0, 0.0);
+    let largest = counts.iter().copied().fold(0.0, f64::max) as usize;
+    // Counts that are expected fewer than 8 times share the last bin.
+    for count in 0..=largest {
         let expected = probability(count as f64);
         if expected * total < 8.0 {
             continue;
         }
-        let found = counts.iter().filter(|&&value| value == count as f64).count() as f64;
-        chi += (found - expected * total).powi(2) / (expected * total);
-        (bins, rest, counted) = (bins + 1.0, rest - expected, counted + found);
+        let observed = counts.iter().filter(|&&value| value == count as f64).count() as f64;
+        chi_squared += (observed - expected * total).powi(2) / (expected * total);
+        (degrees_of_freedom, remaining_probability, observed_in_bins) = (degrees_of_freedom + 1.0, remaining_probability - expected, observed_in_bins + observed);
     }
-    if rest * total >= 8.0 {
-        chi += (total - counted - rest * total).powi(2) / (rest * total);
-        bins += 1.0;
+    if remaining_probability * total >= 8.0 {
+        chi_squared += (total - observed_in_bins - remaining_probability * total).powi(2) / (remaining_probability * total);
+        degrees_of_freedom += 1.0;
     }
-    bins >= 3.0 && chi < bins + 5.0 * (2.0 * bins).sqrt()
+    degrees_of_freedom >= 3.0 && chi_squared < degrees_of_freedom + 5.0 * (2.0 * degrees_of_freedom).sqrt()
 }
 
 fn log_factorial(n: f64) -> f64 {
@@ -206,8 +208,8 @@ fn counts() -> Vec<OpCase> {
         row("binomial", "frequencies of 12 * 0.25, 90 * 0.5 and 60 * 0.75")
             .run_on(move |_, device, dtype| {
                 let fair = |trials: f64, p: f64| -> Result<bool> {
-                    let share = Tensor::full([20000], p, dtype, device)?;
-                    let counts = Tensor::full([20000], trials, dtype, device)?.binomial(&share)?.to_vec_f64()?;
+                    let probabilities = Tensor::full([20000], p, dtype, device)?;
+                    let counts = Tensor::full([20000], trials, dtype, device)?.binomial(&probabilities)?.to_vec_f64()?;
                     let choices = |n: f64| log_factorial(trials) - log_factorial(n) - log_factorial(trials - n);
                     Ok(is_fair(&counts, |n| (choices(n) + n * p.ln() + (trials - n) * (1.0 - p).ln()).exp()))
                 };

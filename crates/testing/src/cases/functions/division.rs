@@ -4,7 +4,7 @@ use crate::cases::binary::{between_multiples, both_gradients, special_pairs};
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let functions = [
         Function { op: "floor_divide", run: |a, b| a.floor_divide(b), of_floats: floor, of_integers: |a, b| (a / b).floor() },
@@ -50,7 +50,7 @@ fn floor(a: f64, b: f64) -> f64 {
 impl Function {
     fn rows(&self) -> Vec<OpCase> {
         let mut rows = vec![self.floats(), self.integers()];
-        rows.extend([(I8, f64::from(i8::MIN)), (I32, f64::from(i32::MIN))].map(|(dtype, least)| self.ends(dtype, least)));
+        rows.extend([(I8, f64::from(i8::MIN)), (I32, f64::from(i32::MIN))].map(|(dtype, min)| self.extremes(dtype, min)));
         rows
     }
 
@@ -91,12 +91,12 @@ impl Function {
 
     /// The smallest and largest value of a signed dtype, divided by 0, by -1 (one quotient wraps),
     /// and by each other.
-    fn ends(&self, dtype: DType, least: f64) -> OpCase {
+    fn extremes(&self, dtype: DType, min: f64) -> OpCase {
         let &Function { op, run, of_integers, .. } = self;
-        let most = -least - 1.0;
+        let max = -min - 1.0;
         OpCase::new(op, format!("ends of {dtype}"))
-            .input(Fixed(vec![least, least, least, most, most, -7.0, 7.0, most, least, -1.0]))
-            .input(Fixed(vec![0.0, -1.0, most, least, -1.0, 3.0, -3.0, 0.0, 2.0, least]))
+            .input(Fixed(vec![min, min, min, max, max, -7.0, 7.0, max, min, -1.0]))
+            .input(Fixed(vec![0.0, -1.0, max, min, -1.0, 3.0, -3.0, 0.0, 2.0, min]))
             .shapes([&[10]])
             .dtypes(&[dtype])
             .run(move |x| run(&x[0], &x[1]))

@@ -4,7 +4,7 @@
 use crate::oracle::random_word;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     vec![integers(-4, 100), integers(3, 4), repeatedly(), without_replacement(), certain()]
 }
@@ -32,8 +32,8 @@ fn integers(low: i64, high: i64) -> OpCase {
             // 31 bits of a first word, extended by 16 bits of a second one.
             let pairs = words(0, count).into_iter().zip(words(count.div_ceil(4) as u64, count));
             let values = pairs.map(|(first, rest)| {
-                let long = (u64::from(first >> 1) << 16) + u64::from(rest >> 16);
-                (low + (long % (high - low) as u64) as i64) as f64
+                let number = (u64::from(first >> 1) << 16) + u64::from(rest >> 16);
+                (low + (number % (high - low) as u64) as i64) as f64
             });
             Array::new(&x[0].shape, values.collect())
         })
@@ -77,8 +77,8 @@ fn repeatedly() -> OpCase {
             let mut shape = x[0].shape.clone();
             shape[x[0].rank() - 1] = 9;
             let numbers = uniforms(shape.iter().product());
-            let found = rows_of(&x[0]).into_iter().zip(numbers.chunks(9)).flat_map(|(weights, numbers)| draw(weights, numbers));
-            Array::new(&shape, found.collect())
+            let indices = rows_of(&x[0]).into_iter().zip(numbers.chunks(9)).flat_map(|(weights, numbers)| draw(weights, numbers));
+            Array::new(&shape, indices.collect())
         })
         .rejects("multinomial: input is i32, expected a floating dtype", |device| {
             Tensor::ones([2], I32, device)?.multinomial(1, true)
@@ -113,13 +113,13 @@ fn without_replacement() -> OpCase {
             let mut shape = x[0].shape.clone();
             let categories = std::mem::replace(&mut shape[x[0].rank() - 1], 3);
             let numbers = uniforms(x[0].elements());
-            let found = rows_of(&x[0]).into_iter().zip(numbers.chunks(categories)).flat_map(|(weights, numbers)| {
+            let indices = rows_of(&x[0]).into_iter().zip(numbers.chunks(categories)).flat_map(|(weights, numbers)| {
                 let rates: Vec<f64> = weights.iter().zip(numbers).map(|(weight, uniform)| weight / -(-uniform).ln_1p()).collect();
                 let mut order: Vec<usize> = (0..categories).collect();
                 order.sort_by(|&a, &b| rates[b].total_cmp(&rates[a]));
                 order.into_iter().take(3).map(|at| at as f64).collect::<Vec<_>>()
             });
-            Array::new(&shape, found.collect())
+            Array::new(&shape, indices.collect())
         })
         .rejects(
             "multinomial: 3 samples of 2 categories with a probability above 0, replacement=false",
@@ -138,11 +138,11 @@ fn certain() -> OpCase {
         .shapes([&[1, 1], &[4, 5]])
         .run(|x| Ok((x[0].multinomial(1, false)?, x[0].multinomial(2, true)?)))
         .oracle(|x| {
-            let of = |count: usize| {
+            let samples = |count: usize| {
                 let rows = rows_of(&x[0]).into_iter();
-                let found = rows.flat_map(|row| vec![row.iter().position(|&p| p > 0.0).unwrap_or(0) as f64; count]);
-                Array::new(&[x[0].shape[0], count], found.collect())
+                let indices = rows.flat_map(|row| vec![row.iter().position(|&p| p > 0.0).unwrap_or(0) as f64; count]);
+                Array::new(&[x[0].shape[0], count], indices.collect())
             };
-            (of(1), of(2))
+            (samples(1), samples(2))
         })
 }

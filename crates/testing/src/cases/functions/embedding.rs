@@ -5,9 +5,9 @@ use crate::cases::reduce::gradients;
 use crate::prelude::*;
 use ternion_core::EmbeddingOptions;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [embeddings_with_options(), short_rows()].concat()
+    [embeddings_with_options(), renormalized_rows()].concat()
 }
 
 /// The gradient of selected rows: zero for padding, and divided by how often the row is selected.
@@ -21,10 +21,10 @@ fn embeddings_with_options() -> Vec<OpCase> {
             .on([&[5, 4], &[2, 3], &[2, 3, 4]])
             .forward_only("compares gradients themselves")
             .run(move |x| {
-                let found = gradients(&x[..1], |leaves| {
+                let table_gradient = gradients(&x[..1], |leaves| {
                     leaves[0].embedding_with(&x[1], options)?.mul(&x[2])
                 });
-                Ok([found?, vec![x[0].embedding_with(&x[1], options)?]].concat())
+                Ok([table_gradient?, vec![x[0].embedding_with(&x[1], options)?]].concat())
             })
             .oracle(move |x| {
                 let uses = |row: f64| x[1].data.iter().filter(|&&other| other == row).count() as f64;
@@ -49,8 +49,8 @@ fn embeddings_with_options() -> Vec<OpCase> {
     ]
 }
 
-/// Selected rows are scaled down in place to a norm of any order.
-fn short_rows() -> Vec<OpCase> {
+/// Selected rows are scaled down in place to a maximum norm, of several orders `p`.
+fn renormalized_rows() -> Vec<OpCase> {
     let row = |p: f64| {
         OpCase::new("embedding_renorm_", format!("p={p}"))
             .input(Uniform(-4.0, 4.0))

@@ -4,7 +4,7 @@ use crate::cases::reduce::gradient;
 use crate::prelude::*;
 use ternion_core::{BagMode, EmbeddingBagOptions, EmbeddingBagParts};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = MODES.into_iter().map(matrix).collect();
     rows.extend([offsets(), last_offset(), weighted(), padded(), ties()]);
@@ -13,7 +13,8 @@ pub fn rows() -> Vec<OpCase> {
     rows
 }
 
-/// Bags of elements 0 1 2, of no elements, of elements 3 4 and of element 5, with their options.
+/// All outputs of `embedding_bag_parts`. The four bags have the first three indices, none, the next
+/// two, and the last one.
 fn parts(mode: BagMode, padding_idx: Option<usize>) -> OpCase {
     let name = format!("parts, {mode:?}, padding_idx={padding_idx:?}");
     table(name)
@@ -30,20 +31,21 @@ fn parts(mode: BagMode, padding_idx: Option<usize>) -> OpCase {
             let bags: Vec<Vec<(usize, f64)>> = between(&x[1].data, &[0, 3, 3, 5, 6]).into_iter().map(kept).collect();
             let sizes = bags.iter().map(|bag| if mode == BagMode::Sum { 0.0 } else { bag.len() as f64 }).collect();
             let sizes = Array::new(&[4], sizes);
-            let is_used = mode != BagMode::Sum || dtype == F64 || padding_idx.is_some();
-            let bag_of = if is_used { vec![0.0, 0.0, 0.0, 2.0, 2.0, 3.0] } else { Vec::new() };
+            let has_bag_of = mode != BagMode::Sum || dtype == F64 || padding_idx.is_some();
+            let bag_of = if has_bag_of { vec![0.0, 0.0, 0.0, 2.0, 2.0, 3.0] } else { Vec::new() };
             let rows = if mode == BagMode::Max { largest_rows(&x[0], &bags) } else { sizes.clone() };
             vec![reduced(&x[0], &bags, mode), Array::new(&[bag_of.len()], bag_of), sizes, rows]
         })
         .rejects("embedding_bag: indices of shape [2] without offsets", move |device| {
             let options = EmbeddingBagOptions { mode, ..EmbeddingBagOptions::default() };
-            let found = Tensor::zeros([3, 2], F32, device)?.embedding_bag_parts(&Tensor::zeros([2], I64, device)?, options);
-            outputs(found?)
+            let parts = Tensor::zeros([3, 2], F32, device)?.embedding_bag_parts(&Tensor::zeros([2], I64, device)?, options);
+            outputs(parts?)
         })
 }
 
-fn outputs(found: EmbeddingBagParts) -> Result<Vec<Tensor>> {
-    Ok(vec![found.values, found.bag_of, found.sizes, found.rows])
+/// Returns the values, the bag of each index, the sizes of the bags, and the rows of the maxima.
+fn outputs(parts: EmbeddingBagParts) -> Result<Vec<Tensor>> {
+    Ok(vec![parts.values, parts.bag_of, parts.sizes, parts.rows])
 }
 
 /// Returns for each bag and column the row with the largest element, the first of several; 0 for an
@@ -102,11 +104,12 @@ fn reduced(table: &Array, bags: &[Vec<(usize, f64)>], mode: BagMode) -> Array {
     })
 }
 
-/// Returns bags of the indices between these ends.
+/// Returns the bags of the indices between consecutive ends: rows of the table, each with weight 1.
 fn between(indices: &[f64], ends: &[usize]) -> Vec<Vec<(usize, f64)>> {
     ends.windows(2).map(|ends| indices[ends[0]..ends[1]].iter().map(|&row| (row as usize, 1.0)).collect()).collect()
 }
 
+/// Creates a row whose first input is the table.
 fn table(parameters: String) -> OpCase {
     OpCase::new("embedding_bag", parameters).input(Distinct).double_backward()
 }

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Spacing;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [gradients(), areas()].concat()
 }
@@ -87,7 +87,7 @@ fn gradients() -> Vec<OpCase> {
 }
 
 /// Returns the integrals up to each element except the first.
-fn running(y: &[f64], x: impl Fn(usize) -> f64) -> Vec<f64> {
+fn cumulative_areas(y: &[f64], x: impl Fn(usize) -> f64) -> Vec<f64> {
     let mut sum = 0.0;
     let area = |at: usize| {
         sum += (y[at] + y[at - 1]) / 2.0 * (x(at) - x(at - 1));
@@ -104,7 +104,7 @@ fn areas() -> Vec<OpCase> {
         .f32_limit(4e-6, 2e-6)
         .run(|x| x[0].trapezoid(1, Spacing::Even(0.5)))
         .oracle(|x| {
-            x[0].reduce(&[1], Keep::No, |y| running(y, |at| 0.5 * at as f64).last().copied().unwrap_or(0.0))
+            x[0].reduce(&[1], Keep::No, |y| cumulative_areas(y, |at| 0.5 * at as f64).last().copied().unwrap_or(0.0))
         })
         .rejects("trapezoid: positions of shape [3] for elements of [4]", |device| {
             let coordinates = Tensor::zeros([3], F32, device)?;
@@ -130,7 +130,7 @@ fn areas() -> Vec<OpCase> {
             };
             Array::from_fn(&[columns], |at| {
                 let y: Vec<f64> = (0..size).map(|row| x[0].at(&[row, at[0]])).collect();
-                running(&y, |row| coordinates.at(&[row, at[0]])).last().copied().unwrap_or(0.0)
+                cumulative_areas(&y, |row| coordinates.at(&[row, at[0]])).last().copied().unwrap_or(0.0)
             })
         });
     let cumulative = OpCase::new("cumulative_trapezoid", "axis=1 spacing=0.5")
@@ -139,6 +139,6 @@ fn areas() -> Vec<OpCase> {
         .double_backward()
         .f32_limit(4e-6, 2e-6)
         .run(|x| x[0].cumulative_trapezoid(1, Spacing::Even(0.5)))
-        .oracle(|x| x[0].map_slices(1, |y| running(y, |at| 0.5 * at as f64)));
+        .oracle(|x| x[0].map_slices(1, |y| cumulative_areas(y, |at| 0.5 * at as f64)));
     vec![full, coordinates, cumulative]
 }

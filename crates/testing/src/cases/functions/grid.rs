@@ -5,7 +5,7 @@ use crate::prelude::*;
 use ternion_core::GridMode::{self, Bicubic, Bilinear, Nearest};
 use ternion_core::GridPadding::{self, Border, Reflection, Zeros};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [sampled(), affine()].concat()
 }
@@ -38,12 +38,13 @@ fn padded(position: f64, size: usize, Sampling { padding, align_corners, axes, .
         Reflection if span == 0.0 => 0.0,
         Reflection => {
             // Reflection has a period of twice the span.
-            let along = (position - low).rem_euclid(2.0 * span);
-            (along.min(2.0 * span - along) + low).clamp(0.0, last)
+            let offset = (position - low).rem_euclid(2.0 * span);
+            (offset.min(2.0 * span - offset) + low).clamp(0.0, last)
         }
     }
 }
 
+/// Keys's cubic convolution kernel with a = -0.75.
 fn keys(distance: f64) -> f64 {
     let (a, d) = (-0.75, distance.abs());
     match d {
@@ -55,19 +56,19 @@ fn keys(distance: f64) -> f64 {
 }
 
 /// Returns the elements along an axis that a position reads, with their weights.
-fn taps(coordinate: f64, size: usize, how: Sampling) -> Vec<(f64, f64)> {
-    let position = in_elements(coordinate, size, how.align_corners);
-    match how.mode {
-        Nearest => vec![(padded(position, size, how).round_ties_even(), 1.0)],
+fn taps(coordinate: f64, size: usize, sampling: Sampling) -> Vec<(f64, f64)> {
+    let position = in_elements(coordinate, size, sampling.align_corners);
+    match sampling.mode {
+        Nearest => vec![(padded(position, size, sampling).round_ties_even(), 1.0)],
         Bilinear => {
-            let position = padded(position, size, how);
+            let position = padded(position, size, sampling);
             let low = position.floor();
             vec![(low, 1.0 - (position - low)), (low + 1.0, position - low)]
         }
         Bicubic => {
-            let tap = |by: f64| {
-                let at = position.floor() + by;
-                (padded(at, size, how).round(), keys(position - at))
+            let tap = |step: f64| {
+                let at = position.floor() + step;
+                (padded(at, size, sampling).round(), keys(position - at))
             };
             [-1.0, 0.0, 1.0, 2.0].map(tap).to_vec()
         }
@@ -76,19 +77,19 @@ fn taps(coordinate: f64, size: usize, how: Sampling) -> Vec<(f64, f64)> {
 
 /// Samples outside an image read zeros, so that a NaN weight gives NaN; samples outside a volume
 /// are skipped.
-fn sample(x: &Array, grid: &Array, how: Sampling) -> Array {
-    let axes = how.axes;
+fn sample(x: &Array, grid: &Array, sampling: Sampling) -> Array {
+    let axes = sampling.axes;
     let sizes = &x.shape[2..];
     Array::from_fn(&[&x.shape[..2], &grid.shape[1..=axes]].concat(), |at| {
-        let mut parts = vec![(Vec::new(), 1.0)];
+        let mut terms = vec![(Vec::new(), 1.0)];
         for (axis, &size) in sizes.iter().enumerate() {
             let coordinate = grid.at(&[&at[..1], &at[2..], &[axes - 1 - axis]].concat());
-            let taps = taps(coordinate, size, how);
+            let taps = taps(coordinate, size, sampling);
             let extended = |(position, weight): (Vec<f64>, f64)| {
                 let taps = taps.clone();
-                taps.into_iter().map(move |(at, share)| ([&position[..], &[at]].concat(), weight * share))
+                taps.into_iter().map(move |(at, factor)| ([&position[..], &[at]].concat(), weight * factor))
             };
-            parts = parts.into_iter().flat_map(extended).collect();
+            terms = terms.into_iter().flat_map(extended).collect();
         }
         let value = |(position, weight): (Vec<f64>, f64)| {
             let is_inside = position.iter().zip(sizes).all(|(&at, &size)| at >= 0.0 && at <= size as f64 - 1.0);
@@ -99,14 +100,14 @@ fn sample(x: &Array, grid: &Array, how: Sampling) -> Array {
                 false => 0.0,
             }
         };
-        parts.into_iter().map(value).sum()
+        terms.into_iter().map(value).sum()
     })
 }
 
 /// Positions in f32 are accurate to 1e-7 of the axis, and neighbors differ by up to 8.
-fn row(how: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCase {
-    let (mode, padding, align_corners) = how;
-    let how = Sampling { mode, padding, align_corners, axes: x.len() - 2 };
+fn row(sampling: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCase {
+    let (mode, padding, align_corners) = sampling;
+    let sampling = Sampling { mode, padding, align_corners, axes: x.len() - 2 };
     let grid_input = Input::float(Uniform(-1.4, 1.4));
     let grid_input = if mode == Nearest { grid_input.constant() } else { grid_input };
     OpCase::new("grid_sample", format!("{mode:?} {padding:?} align_corners={align_corners}"))
@@ -115,7 +116,7 @@ fn row(how: (GridMode, GridPadding, bool), x: &[usize], grid: &[usize]) -> OpCas
         .on([x, grid])
         .f32_limit(1e-5, 1e-5)
         .run(move |x| x[0].grid_sample(&x[1], mode, padding, align_corners))
-        .oracle(move |x| sample(&x[0], &x[1], how))
+        .oracle(move |x| sample(&x[0], &x[1], sampling))
 }
 
 fn sampled() -> Vec<OpCase> {
@@ -133,9 +134,9 @@ fn sampled() -> Vec<OpCase> {
     let far = Array::new(&[1, 1, 3, 2], vec![f64::INFINITY, 0.0, 1e30, -1e30, 0.0, 0.0]);
     rows[0] = rows[0].clone().double_backward().on([&[0, 2, 2, 2], &[0, 3, 3, 2]]).adversarial("far away", [image, far]);
     for row in &mut rows {
-        *row = row.clone().adversarial("no numbers", without_numbers(row.instances[0][0].len() - 2));
+        *row = row.clone().adversarial("no numbers", non_finite_positions(row.instances[0][0].len() - 2));
     }
-    rows.extend(gradients_without_numbers());
+    rows.extend(gradients_at_non_finite_positions());
     let last = rows.pop().expect("there are rows");
     rows.push(rejecting(last));
     rows
@@ -143,7 +144,7 @@ fn sampled() -> Vec<OpCase> {
 
 /// An image or a volume, and a grid in which every position except the second has a NaN or infinite
 /// coordinate.
-fn without_numbers(axes: usize) -> [Array; 2] {
+fn non_finite_positions(axes: usize) -> [Array; 2] {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     match axes {
         2 => [
@@ -160,7 +161,7 @@ fn without_numbers(axes: usize) -> [Array; 2] {
 /// The gradients of an image and a grid whose positions have a NaN or infinite coordinate, as in
 /// PyTorch on the CPU: with zero padding, no gradient of the image, and NaN for the other
 /// coordinate with `Bilinear`, for both with `Bicubic`.
-fn gradients_without_numbers() -> Vec<OpCase> {
+fn gradients_at_non_finite_positions() -> Vec<OpCase> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let row = |mode: GridMode, x: &'static [usize], grid: Vec<f64>, expected: Vec<f64>| {
         let shape = [&[1, 1, 1][..x.len() - 2], &[grid.len() / (x.len() - 2), x.len() - 2]].concat();
@@ -228,8 +229,8 @@ fn affine() -> Vec<OpCase> {
                             false => (2.0 * at + 1.0) / count - 1.0,
                         }
                     };
-                    let map = |column: usize| x[0].at(&[at[0], at[1 + axes], column]);
-                    (0..axes).map(|axis| map(axis) * position(axes - 1 - axis)).sum::<f64>() + map(axes)
+                    let coefficient = |column: usize| x[0].at(&[at[0], at[1 + axes], column]);
+                    (0..axes).map(|axis| coefficient(axis) * position(axes - 1 - axis)).sum::<f64>() + coefficient(axes)
                 })
             })
     };

@@ -5,7 +5,7 @@ use crate::cases::unary::wrap;
 use crate::prelude::*;
 use ternion_core::ScatterReduction::{self, Amax, Amin, Mean, Prod, Sum};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [scatters(), slices(), gradients_by_convention(), searches(), buckets()].concat()
 }
@@ -33,17 +33,17 @@ fn reduced(dtype: DType, reduction: ScatterReduction, initial: Option<f64>, sour
     }
 }
 
-/// Scatters elements of `source` to those of `base` whose index along `axis` is given by
-/// `index_of`.
+/// Reduces the elements of `source` into those of `base`: for each index below `index_shape`,
+/// `index_of` returns the index along `axis` in `base`.
 fn oracle(
     dtype: DType,
     (reduction, include_self, axis): (ScatterReduction, bool, usize),
     [base, source]: [&Array; 2],
-    parts: &[usize],
+    index_shape: &[usize],
     index_of: impl Fn(&[usize]) -> f64,
 ) -> Array {
     let mut sources: Vec<Vec<f64>> = vec![Vec::new(); base.elements()];
-    Array::from_fn(parts, |at| {
+    Array::from_fn(index_shape, |at| {
         let mut target = at.to_vec();
         target[axis] = index_of(at) as usize;
         sources[base.position(&target)].push(source.at(at));
@@ -95,8 +95,8 @@ fn scatter_rows() -> Vec<OpCase> {
                 row("scatter_reduce", kind, include_self, axis)
                     .run(move |x| x[0].scatter_reduce(axis, &x[1], &x[2], kind.0, include_self))
                     .oracle_for(move |dtype, x| {
-                        let how = (kind.0, include_self, axis);
-                        oracle(dtype, how, [&x[0], &x[2]], &x[1].shape, |at| x[1].at(at))
+                        let parameters = (kind.0, include_self, axis);
+                        oracle(dtype, parameters, [&x[0], &x[2]], &x[1].shape, |at| x[1].at(at))
                     })
             };
             let adversarial = [
@@ -130,8 +130,8 @@ fn slice_rows() -> Vec<OpCase> {
             row("index_reduce", kind, include_self, 1)
                 .run(move |x| x[0].index_reduce(1, &x[1], &x[2], kind.0, include_self))
                 .oracle_for(move |dtype, x| {
-                    let how = (kind.0, include_self, 1);
-                    oracle(dtype, how, [&x[0], &x[2]], &x[2].shape, |at| x[1].data[at[1]])
+                    let parameters = (kind.0, include_self, 1);
+                    oracle(dtype, parameters, [&x[0], &x[2]], &x[2].shape, |at| x[1].data[at[1]])
                 })
                 .on([&[3, 4], &[7], &[3, 7]])
                 .on([&[2, 3, 5], &[2], &[2, 2, 5]])
@@ -140,8 +140,8 @@ fn slice_rows() -> Vec<OpCase> {
         .collect()
 }
 
-/// Gradients where differences cannot determine them: of a product with infinities and zeros, which
-/// are the products of the other elements, and of a min or max that is NaN.
+/// Gradients that central differences cannot determine: those of a product with infinities and
+/// zeros (for each element the product of the others), and those of a min or max that is NaN.
 fn gradients_by_convention() -> Vec<OpCase> {
     let (nan, inf) = (f64::NAN, f64::INFINITY);
     let row = |op: &'static str, kind: (ScatterReduction, &str), include_self: bool, [base, source]: [&[f64; 3]; 2], want: [[f64; 3]; 2]| {
@@ -239,11 +239,11 @@ fn insertion_index(sequence: &[f64], value: f64, right: bool) -> f64 {
 fn insertion_indices(sequence: &Array, values: &Array, right: bool) -> Array {
     let size = sequence.shape.last().copied().unwrap_or(0);
     let width = values.shape.last().copied().unwrap_or(1).max(1);
-    let found = values.data.iter().enumerate().map(|(at, &value)| {
+    let indices = values.data.iter().enumerate().map(|(at, &value)| {
         let row = if sequence.rank() == 1 { 0 } else { at / width };
         insertion_index(&sequence.data[row * size..(row + 1) * size], value, right)
     });
-    Array::new(&values.shape, found.collect())
+    Array::new(&values.shape, indices.collect())
 }
 
 fn searches() -> Vec<OpCase> {

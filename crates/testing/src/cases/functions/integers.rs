@@ -3,7 +3,7 @@
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [divisors(), bits(), shifts()].concat()
 }
@@ -63,8 +63,8 @@ fn rejects_floats(row: OpCase, name: &'static str, run: Run) -> OpCase {
 /// Tries all candidates; a result beyond the range of the dtype wraps.
 fn gcd(dtype: DType, a: i64, b: i64) -> i64 {
     let (a, b) = (a.abs(), b.abs());
-    let found = (1..=a.max(b)).rev().find(|divisor| a % divisor == 0 && b % divisor == 0);
-    wrap(dtype, found.unwrap_or(0) as f64) as i64
+    let greatest = (1..=a.max(b)).rev().find(|divisor| a % divisor == 0 && b % divisor == 0);
+    wrap(dtype, greatest.unwrap_or(0) as f64) as i64
 }
 
 fn divisors() -> Vec<OpCase> {

@@ -4,9 +4,9 @@ use crate::prelude::*;
 use ternion_core::MeshgridIndexing::{Ij, Xy};
 use ternion_core::{Shape, broadcast_shapes};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [raised(), stacks(), vec![shapes(), broadcast()], grids(), vec![products()]].concat()
+    [at_least_rows(), stacks(), vec![shapes(), broadcast()], grids(), vec![products()]].concat()
 }
 
 fn row(op: &'static str, parameters: &str, inputs: usize) -> OpCase {
@@ -26,18 +26,18 @@ fn at_least(x: &Array, rank: usize) -> Array {
     x.reshape(&shape)
 }
 
-fn raised() -> Vec<OpCase> {
+fn at_least_rows() -> Vec<OpCase> {
     type Run = fn(&Tensor) -> Result<Tensor>;
-    let of = |op: &'static str, run: Run, rank: usize| {
+    let case = |op: &'static str, run: Run, rank: usize| {
         row(op, "", 1)
             .shapes([&[], &[3], &[0], &[2, 3], &[2, 3, 4], &[2, 1, 3, 2]])
             .run(move |x| run(&x[0]))
             .oracle(move |x| at_least(&x[0], rank))
     };
     vec![
-        of("atleast_1d", Tensor::atleast_1d, 1),
-        of("atleast_2d", Tensor::atleast_2d, 2),
-        of("atleast_3d", Tensor::atleast_3d, 3),
+        case("atleast_1d", Tensor::atleast_1d, 1),
+        case("atleast_2d", Tensor::atleast_2d, 2),
+        case("atleast_3d", Tensor::atleast_3d, 3),
     ]
 }
 
@@ -158,7 +158,7 @@ fn broadcast() -> OpCase {
 }
 
 fn grids() -> Vec<OpCase> {
-    let of = |name: &str, indexing| {
+    let case = |name: &str, indexing| {
         row("meshgrid", name, 3)
             .on([&[2], &[3], &[4]])
             .on([&[], &[1], &[5]])
@@ -170,20 +170,20 @@ fn grids() -> Vec<OpCase> {
                     axes.swap(0, 1);
                 }
                 let mut shape = [0; 3];
-                for (own, &axis) in axes.iter().enumerate() {
-                    shape[axis] = x[own].elements();
+                for (input, &axis) in axes.iter().enumerate() {
+                    shape[axis] = x[input].elements();
                 }
                 let grids = axes.iter().enumerate();
-                grids.map(|(own, &axis)| Array::from_fn(&shape, |at| x[own].data[at[axis]])).collect::<Vec<_>>()
+                grids.map(|(input, &axis)| Array::from_fn(&shape, |at| x[input].data[at[axis]])).collect::<Vec<_>>()
             })
     };
     vec![
-        of("ij", Ij)
+        case("ij", Ij)
             .rejects("meshgrid: 0 tensors, expected 1 to 8", |_| Tensor::meshgrid(&[], Ij))
             .rejects("meshgrid: expected at most 1 axes, got shape [2, 2]", |device| {
                 Tensor::meshgrid(&[&Tensor::zeros([2, 2], F32, device)?], Ij)
             }),
-        of("xy", Xy),
+        case("xy", Xy),
         row("meshgrid", "one, xy", 1).shapes([&[3]]).run(|x| Tensor::meshgrid(&[&x[0]], Xy)).oracle(|x| x[0].clone()),
     ]
 }

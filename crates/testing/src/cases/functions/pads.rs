@@ -2,20 +2,20 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [reflected(), replicated(), circular()].concat()
 }
 
 type Amounts = &'static [[isize; 2]];
 
-/// Returns an element for each position in the padded tensor: `from(position, size)` maps positions
-/// to indices along each axis.
-fn around(x: &Array, amounts: &[[isize; 2]], from: impl Fn(isize, isize) -> isize) -> Array {
+/// Returns the padded tensor. For each axis `index_of(position, size)` maps a position, which is
+/// below 0 or at least `size` in the padding, to an index of `x`.
+fn padded(x: &Array, amounts: &[[isize; 2]], index_of: impl Fn(isize, isize) -> isize) -> Array {
     let sizes = x.shape.iter().zip(amounts);
     let shape: Vec<usize> = sizes.map(|(&size, sides)| (size as isize + sides[0] + sides[1]) as usize).collect();
     Array::from_fn(&shape, |at| {
-        let position = |axis: usize| from(at[axis] as isize - amounts[axis][0], x.shape[axis] as isize) as usize;
+        let position = |axis: usize| index_of(at[axis] as isize - amounts[axis][0], x.shape[axis] as isize) as usize;
         x.at(&(0..at.len()).map(position).collect::<Vec<_>>())
     })
 }
@@ -29,7 +29,7 @@ fn reflected() -> Vec<OpCase> {
         row("reflection_pad", amounts, shape)
             .run(move |x| x[0].reflection_pad(amounts))
             .oracle(move |x| {
-                around(&x[0], amounts, |position, size| size - 1 - (size - 1 - position.abs()).abs())
+                padded(&x[0], amounts, |position, size| size - 1 - (size - 1 - position.abs()).abs())
             })
     };
     vec![
@@ -53,7 +53,7 @@ fn replicated() -> Vec<OpCase> {
     let with = |amounts: Amounts, shape: &[usize]| {
         row("replication_pad", amounts, shape)
             .run(move |x| x[0].replication_pad(amounts))
-            .oracle(move |x| around(&x[0], amounts, |position, size| position.clamp(0, size - 1)))
+            .oracle(move |x| padded(&x[0], amounts, |position, size| position.clamp(0, size - 1)))
     };
     vec![
         with(&[[0, 0], [5, 7]], &[2, 3])
@@ -70,9 +70,9 @@ fn replicated() -> Vec<OpCase> {
 fn circular() -> Vec<OpCase> {
     // Negative padding crops first. Circular padding does not repeat the elements that it removes.
     let oracle = |x: &Array, amounts: &[[isize; 2]]| {
-        let off: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.min(0))).collect();
-        let on: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.max(0))).collect();
-        around(&around(x, &off, |position, _| position), &on, |position, size| position.rem_euclid(size))
+        let cropping: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.min(0))).collect();
+        let padding: Vec<[isize; 2]> = amounts.iter().map(|sides| sides.map(|amount| amount.max(0))).collect();
+        padded(&padded(x, &cropping, |position, _| position), &padding, |position, size| position.rem_euclid(size))
     };
     let with = |amounts: Amounts, shape: &[usize]| {
         row("circular_pad", amounts, shape)

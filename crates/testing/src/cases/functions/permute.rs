@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Axis;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [moves(), tiles(), repeats(), flips(), rotations(), sums(), indices()].concat()
 }
@@ -13,13 +13,13 @@ fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
 }
 
 fn moves() -> Vec<OpCase> {
-    let of = |from: &'static [isize], to: &'static [isize], order: &'static [usize]| {
+    let case = |from: &'static [isize], to: &'static [isize], order: &'static [usize]| {
         row("movedim", format!("{from:?} to {to:?}"))
             .run(move |x| x[0].movedim(from, to))
             .oracle(move |x| x[0].permute(order))
     };
     vec![
-        of(&[0], &[2], &[1, 2, 0])
+        case(&[0], &[2], &[1, 2, 0])
             .shapes([&[2, 3, 4], &[2, 0, 3]])
             .rejects("movedim: axis 2 on shape [2, 3]", |device| {
                 Tensor::zeros([2, 3], F32, device)?.movedim(&[0], &[2])
@@ -33,14 +33,14 @@ fn moves() -> Vec<OpCase> {
             .rejects("movedim: axes [0, 1] to [1, -1], expected as many of both, each once", |device| {
                 Tensor::zeros([2, 3], F32, device)?.movedim(&[0, 1], &[1, -1])
             }),
-        of(&[-1], &[0], &[2, 0, 1]).shapes([&[2, 3, 4]]),
-        of(&[0, 1], &[-1, 0], &[1, 2, 3, 0]).shapes([&[2, 3, 4, 2]]),
-        of(&[], &[], &[0, 1]).shapes([&[2, 3]]),
+        case(&[-1], &[0], &[2, 0, 1]).shapes([&[2, 3, 4]]),
+        case(&[0, 1], &[-1, 0], &[1, 2, 3, 0]).shapes([&[2, 3, 4, 2]]),
+        case(&[], &[], &[0, 1]).shapes([&[2, 3]]),
     ]
 }
 
 fn tiles() -> Vec<OpCase> {
-    let of = |counts: &'static [usize]| {
+    let case = |counts: &'static [usize]| {
         row("tile", format!("{counts:?}"))
             .f32_limit(1e-6, 2e-6)
             .run(move |x| x[0].tile(counts))
@@ -56,27 +56,28 @@ fn tiles() -> Vec<OpCase> {
             })
     };
     vec![
-        of(&[2]).shapes([&[], &[3], &[2, 3], &[0, 2]]),
-        of(&[2, 1, 3]).shapes([&[3], &[2, 2, 2], &[2, 1, 3, 2]]),
-        of(&[0, 2]).shapes([&[3]]),
-        of(&[]).shapes([&[3, 2]]),
+        case(&[2]).shapes([&[], &[3], &[2, 3], &[0, 2]]),
+        case(&[2, 1, 3]).shapes([&[3], &[2, 2, 2], &[2, 1, 3, 2]]),
+        case(&[0, 2]).shapes([&[3]]),
+        case(&[]).shapes([&[3, 2]]),
     ]
 }
 
 fn repeats() -> Vec<OpCase> {
-    let sums = |row: OpCase| row.f32_limit(1e-6, 2e-6);
-    let all = |count: usize, axis: Option<isize>| {
-        sums(row("repeat_interleave", format!("{count} axis={axis:?}")))
+    // The gradient of a repeated element is a sum.
+    let with_sum_limit = |row: OpCase| row.f32_limit(1e-6, 2e-6);
+    let uniform = |count: usize, axis: Option<isize>| {
+        with_sum_limit(row("repeat_interleave", format!("{count} axis={axis:?}")))
             .run(move |x| x[0].repeat_interleave(count, axis.map(Axis)))
             .oracle(move |x| {
-                let (x, at) = match axis {
+                let (x, axis) = match axis {
                     None => (x[0].reshape(&[x[0].elements()]), 0),
                     Some(axis) => (x[0].clone(), axis.rem_euclid(x[0].rank() as isize) as usize),
                 };
-                x.map_slices(at, |slice| slice.iter().flat_map(|&value| vec![value; count]).collect())
+                x.map_slices(axis, |slice| slice.iter().flat_map(|&value| vec![value; count]).collect())
             })
     };
-    let each = sums(row("repeat_interleave", "each axis=1"))
+    let each = with_sum_limit(row("repeat_interleave", "each axis=1"))
         .input(Input::index(Integers(0, 3)))
         .on([&[2, 5], &[5]])
         .on([&[2, 3, 2], &[3]])
@@ -99,32 +100,32 @@ fn repeats() -> Vec<OpCase> {
             Tensor::zeros([2], F32, device)?.repeat_interleave(&Tensor::full([2], -1, I64, device)?, None)
         });
     vec![
-        all(3, Some(0)).shapes([&[4], &[2, 3], &[0, 3]]).rejects(
+        uniform(3, Some(0)).shapes([&[4], &[2, 3], &[0, 3]]).rejects(
             "repeat_interleave: axis 1 on shape [2]",
             |device| Tensor::zeros([2], F32, device)?.repeat_interleave(2, Some(Axis(1))),
         ),
-        all(2, Some(-1)).shapes([&[2, 3], &[2, 3, 4]]),
-        all(1, Some(0)).shapes([&[3]]),
-        all(0, Some(0)).shapes([&[3, 2]]),
-        all(2, None).shapes([&[], &[2, 3]]),
+        uniform(2, Some(-1)).shapes([&[2, 3], &[2, 3, 4]]),
+        uniform(1, Some(0)).shapes([&[3]]),
+        uniform(0, Some(0)).shapes([&[3, 2]]),
+        uniform(2, None).shapes([&[], &[2, 3]]),
         each,
     ]
 }
 
 fn flips() -> Vec<OpCase> {
     type Run = fn(&Tensor) -> Result<Tensor>;
-    let of = |name: &'static str, run: Run, axis: usize| {
+    let case = |name: &'static str, run: Run, axis: usize| {
         row(name, "").run(move |x| run(&x[0])).oracle(move |x| {
             x[0].map_slices(axis, |slice| slice.iter().rev().copied().collect())
         })
     };
     vec![
-        of("fliplr", Tensor::fliplr, 1)
+        case("fliplr", Tensor::fliplr, 1)
             .shapes([&[2, 5], &[2, 3, 4], &[2, 0], &[2, 1]])
             .rejects("fliplr: expected at least 2 axes, got shape [3]", |device| {
                 Tensor::zeros([3], F32, device)?.fliplr()
             }),
-        of("flipud", Tensor::flipud, 0)
+        case("flipud", Tensor::flipud, 0)
             .shapes([&[5], &[3, 2], &[2, 3, 4], &[0, 2]])
             .rejects("flipud: expected at least 1 axes, got shape []", |device| {
                 Tensor::zeros((), F32, device)?.flipud()
@@ -146,17 +147,17 @@ fn rotated(x: &Array, first: usize, second: usize) -> Array {
 }
 
 fn rotations() -> Vec<OpCase> {
-    let of = |rotations: isize, first: isize, second: isize| {
+    let case = |rotations: isize, first: isize, second: isize| {
         row("rot90", format!("turns={rotations} axes={first},{second}"))
             .run(move |x| x[0].rot90(rotations, first, second))
             .oracle(move |x| {
-                let at = |axis: isize| axis.rem_euclid(x[0].rank() as isize) as usize;
-                (0..rotations.rem_euclid(4)).fold(x[0].clone(), |x, _| rotated(&x, at(first), at(second)))
+                let normalize = |axis: isize| axis.rem_euclid(x[0].rank() as isize) as usize;
+                (0..rotations.rem_euclid(4)).fold(x[0].clone(), |x, _| rotated(&x, normalize(first), normalize(second)))
             })
     };
     let mut rows: Vec<OpCase> =
-        [-1, 0, 1, 2, 7].map(|rotations| of(rotations, 0, 1).shapes([&[2, 3], &[3, 2, 2], &[0, 2]])).to_vec();
-    rows.push(of(1, -1, 0).shapes([&[2, 3], &[2, 3, 4]]));
+        [-1, 0, 1, 2, 7].map(|rotations| case(rotations, 0, 1).shapes([&[2, 3], &[3, 2, 2], &[0, 2]])).to_vec();
+    rows.push(case(1, -1, 0).shapes([&[2, 3], &[2, 3, 4]]));
     rows[0] = rows[0].clone().rejects("rot90: axes 1 and 1, expected two", |device| {
         Tensor::zeros([2, 2], F32, device)?.rot90(1, 1, -1)
     });
@@ -167,7 +168,7 @@ fn rotations() -> Vec<OpCase> {
 }
 
 fn sums() -> Vec<OpCase> {
-    let of = |shape: &'static [usize]| {
+    let case = |shape: &'static [usize]| {
         OpCase::new("sum_to_size", format!("{shape:?}"))
             .input(Uniform(-4.0, 4.0))
             .also(INTEGERS)
@@ -177,9 +178,9 @@ fn sums() -> Vec<OpCase> {
             .run(move |x| x[0].sum_to_size(shape))
             .oracle(move |x| {
                 let mut sums = Array::zeros(shape);
-                let lead = x[0].rank() - shape.len();
+                let leading = x[0].rank() - shape.len();
                 Array::from_fn(&x[0].shape, |at| {
-                    let source_index: Vec<usize> = at[lead..].iter().zip(shape).map(|(&at, &size)| at.min(size - 1)).collect();
+                    let source_index: Vec<usize> = at[leading..].iter().zip(shape).map(|(&at, &size)| at.min(size - 1)).collect();
                     *sums.at_mut(&source_index) += x[0].at(at);
                     0.0
                 });
@@ -187,10 +188,10 @@ fn sums() -> Vec<OpCase> {
             })
     };
     vec![
-        of(&[2, 3]).shapes([&[2, 3], &[4, 2, 3], &[0, 2, 3]]),
-        of(&[3, 1]).shapes([&[3, 5], &[2, 3, 4], &[3, 1], &[3, 0]]),
-        of(&[1, 1]).shapes([&[3, 5], &[1, 1]]),
-        of(&[])
+        case(&[2, 3]).shapes([&[2, 3], &[4, 2, 3], &[0, 2, 3]]),
+        case(&[3, 1]).shapes([&[3, 5], &[2, 3, 4], &[3, 1], &[3, 0]]),
+        case(&[1, 1]).shapes([&[3, 5], &[1, 1]]),
+        case(&[])
             .shapes([&[], &[3], &[2, 3]])
             .rejects("sum_to_size: [2] does not broadcast to shape [3]", |device| {
                 Tensor::zeros([3], F32, device)?.sum_to_size([2])
@@ -202,7 +203,7 @@ fn sums() -> Vec<OpCase> {
 }
 
 fn indices() -> Vec<OpCase> {
-    let of = |shape: &'static [usize]| {
+    let case = |shape: &'static [usize]| {
         OpCase::new("unravel_index", format!("{shape:?}"))
             .input(Integers(0, 23))
             .shapes([&[], &[7], &[0, 2], &[3, 5]])
@@ -210,15 +211,15 @@ fn indices() -> Vec<OpCase> {
             .forward_only("positions")
             .run(move |x| x[0].unravel_index(shape))
             .oracle(move |x| {
-                let below = |axis: usize| shape[axis + 1..].iter().product::<usize>();
-                let along = |axis: usize| {
-                    x[0].map(|index| (index as usize / below(axis) % shape[axis]) as f64)
+                let stride = |axis: usize| shape[axis + 1..].iter().product::<usize>();
+                let indices_along = |axis: usize| {
+                    x[0].map(|index| (index as usize / stride(axis) % shape[axis]) as f64)
                 };
-                (0..shape.len()).map(along).collect::<Vec<_>>()
+                (0..shape.len()).map(indices_along).collect::<Vec<_>>()
             })
     };
     vec![
-        of(&[2, 3, 4])
+        case(&[2, 3, 4])
             .rejects("unravel_index: input is f32, expected an integer dtype", |device| {
                 Tensor::zeros([2], F32, device)?.unravel_index([2])
             })
@@ -226,7 +227,7 @@ fn indices() -> Vec<OpCase> {
                 Tensor::zeros([2], I64, device)?.unravel_index([2, 0])
             }),
         // More elements than the input has: the input is repeated.
-        of(&[5]),
-        of(&[3, 2]),
+        case(&[5]),
+        case(&[3, 2]),
     ]
 }

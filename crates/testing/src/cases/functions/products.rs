@@ -2,12 +2,12 @@
 
 use crate::prelude::*;
 
-type Added = fn(&Tensor, &Tensor, &Tensor, f64, f64) -> Result<Tensor>;
+type AddedProduct = fn(&Tensor, &Tensor, &Tensor, f64, f64) -> Result<Tensor>;
 
-/// A function with its definition, without the added tensor and the factors.
+/// A function that returns `beta * summand + alpha * product`, with the definition of its product.
 struct Family {
     name: &'static str,
-    run: Added,
+    run: AddedProduct,
     product: fn(&Array, &Array) -> Array,
     /// The shapes of both operands and of the result.
     shapes: [&'static [usize]; 3],
@@ -61,7 +61,7 @@ const FAMILIES: [Family; 4] = [
     },
 ];
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows: Vec<OpCase> = FAMILIES.iter().flat_map(of_family).collect();
     rows.extend(rejected_calls());
@@ -118,7 +118,7 @@ fn of_family(family: &'static Family) -> Vec<OpCase> {
 /// Operands of mismatched shapes, each for another function: the functions share their checks.
 fn rejected_calls() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
-    let row = |name: &'static str, shapes: [&'static [usize]; 2], run: Added| {
+    let row = |name: &'static str, shapes: [&'static [usize]; 2], run: AddedProduct| {
         OpCase::new(name, "rejections")
             .input(Uniform(-1.0, 1.0))
             .input(Uniform(-1.0, 1.0))

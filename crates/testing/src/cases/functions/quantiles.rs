@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::{Axis, HistogramBins, Interpolation};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [quantiles(), nanquantiles(), histograms()].concat()
 }
@@ -16,11 +16,12 @@ const ALL: [Interpolation; 5] = [
     Interpolation::Nearest,
 ];
 
-fn found(sorted: &[f64], share: f64, interpolation: Interpolation) -> f64 {
+/// Returns quantile `q` of sorted elements without NaN.
+fn sorted_quantile(sorted: &[f64], q: f64, interpolation: Interpolation) -> f64 {
     if sorted.is_empty() {
         return f64::NAN;
     }
-    let position = share * (sorted.len() - 1) as f64;
+    let position = q * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[position.floor() as usize], sorted[position.ceil() as usize]);
     if low == high {
         return low;
@@ -34,13 +35,13 @@ fn found(sorted: &[f64], share: f64, interpolation: Interpolation) -> f64 {
     }
 }
 
-fn of_slice(slice: &[f64], share: f64, interpolation: Interpolation, is_nan_left_out: bool) -> f64 {
-    let mut known: Vec<f64> = slice.iter().copied().filter(|x| !x.is_nan()).collect();
-    if known.len() < slice.len() && !is_nan_left_out {
+fn quantile(slice: &[f64], q: f64, interpolation: Interpolation, ignores_nan: bool) -> f64 {
+    let mut numbers: Vec<f64> = slice.iter().copied().filter(|x| !x.is_nan()).collect();
+    if numbers.len() < slice.len() && !ignores_nan {
         return f64::NAN;
     }
-    known.sort_by(f64::total_cmp);
-    found(&known, share, interpolation)
+    numbers.sort_by(f64::total_cmp);
+    sorted_quantile(&numbers, q, interpolation)
 }
 
 /// Quantiles that do not fall on an element, or halfway between two, in rows of up to 7 elements.
@@ -59,8 +60,8 @@ fn quantiles() -> Vec<OpCase> {
                 .on([&[2, 6, 3], &[2]])
                 .run(move |x| x[0].quantile(&x[1], Some(Axis(1)), false, interpolation))
                 .oracle(move |x| {
-                    let parts = x[1].data.iter().map(|&share| {
-                        x[0].reduce(&[1], Keep::No, move |slice| of_slice(slice, share, interpolation, false))
+                    let parts = x[1].data.iter().map(|&q| {
+                        x[0].reduce(&[1], Keep::No, move |slice| quantile(slice, q, interpolation, false))
                     });
                     let parts: Vec<Array> = parts.collect();
                     let shape = [&[parts.len()], &parts[0].shape[..]].concat();
@@ -69,21 +70,21 @@ fn quantiles() -> Vec<OpCase> {
             if interpolation == Interpolation::Linear { row.double_backward() } else { row }
         })
         .collect();
-    let one = |parameters: &str, axis: Option<isize>, keep: bool| {
+    let single = |parameters: &str, axis: Option<isize>, keep: bool| {
         OpCase::new("quantile", parameters)
             .input(Distinct)
             .input(fractions())
             .run(move |x| x[0].quantile(&x[1], axis.map(Axis), keep, Interpolation::Linear))
             .oracle(move |x| {
                 let axes = axis.map_or((0..x[0].rank()).collect(), |axis| vec![axis as usize]);
-                let (share, keep) = (x[1].data[0], if keep { Keep::Yes } else { Keep::No });
-                x[0].reduce(&axes, keep, move |slice| of_slice(slice, share, Interpolation::Linear, false))
+                let (q, keep) = (x[1].data[0], if keep { Keep::Yes } else { Keep::No });
+                x[0].reduce(&axes, keep, move |slice| quantile(slice, q, Interpolation::Linear, false))
             })
     };
     let infinite = [f64::NEG_INFINITY, f64::INFINITY, 1.0, f64::INFINITY];
     rows.extend([
-        one("one quantile of all, kept", None, true).on([&[3, 6], &[]]),
-        one("one quantile of all", None, false)
+        single("one quantile of all, kept", None, true).on([&[3, 6], &[]]),
+        single("one quantile of all", None, false)
             .on([&[], &[]])
             .on([&[3, 6], &[]])
             .adversarial("infinite", [Array::new(&[4], infinite.to_vec()), Array::scalar(0.875)])
@@ -100,13 +101,13 @@ fn quantiles() -> Vec<OpCase> {
                 let q = Tensor::full((), 1, I64, device)?;
                 Tensor::zeros([3], I64, device)?.quantile(&q, None, false, Interpolation::Linear)
             }),
-        one("one share, axis=0 kept", Some(0), true).on([&[6, 3], &[]]),
+        single("one share, axis=0 kept", Some(0), true).on([&[6, 3], &[]]),
     ]);
     rows
 }
 
 fn nanquantiles() -> Vec<OpCase> {
-    let holes = Values::custom(|shapes, position, rng| {
+    let some_nan = Values::custom(|shapes, position, rng| {
         let count: usize = shapes[position].iter().product();
         let order = rng.permutation(count);
         order.into_iter().map(|k| if k % 4 == 0 { f64::NAN } else { k as f64 / 32.0 }).collect()
@@ -115,14 +116,14 @@ fn nanquantiles() -> Vec<OpCase> {
         .into_iter()
         .map(|interpolation| {
             OpCase::new("nanquantile", format!("{interpolation:?} axis=1"))
-                .input(holes.clone())
+                .input(some_nan.clone())
                 .input(fractions())
                 .on([&[4, 9], &[]])
                 .forward_only("of NaN there are no central differences")
                 .run(move |x| x[0].nanquantile(&x[1], Some(Axis(1)), false, interpolation))
                 .oracle(move |x| {
-                    let share = x[1].data[0];
-                    x[0].reduce(&[1], Keep::No, move |slice| of_slice(slice, share, interpolation, true))
+                    let q = x[1].data[0];
+                    x[0].reduce(&[1], Keep::No, move |slice| quantile(slice, q, interpolation, true))
                 })
                 .adversarial("only NaN", [Array::full(&[2, 3], f64::NAN), Array::scalar(0.5)])
         })
@@ -133,13 +134,14 @@ fn nanquantiles() -> Vec<OpCase> {
             .double_backward()
             .run(|x| x[0].nanquantile(&x[1], None, false, Interpolation::Linear))
             .oracle(|x| {
-                let found = x[1].data.iter().map(|&share| of_slice(&x[0].data, share, Interpolation::Linear, true));
-                Array::new(&[3], found.collect())
+                let quantiles = x[1].data.iter().map(|&q| quantile(&x[0].data, q, Interpolation::Linear, true));
+                Array::new(&[3], quantiles.collect())
             })])
         .collect()
 }
 
-/// Returns the sums of weights between boundaries.
+/// Returns the sums of the weights of the elements between boundaries; with `density` divided by
+/// the total and the width of the bin.
 fn sums(x: &Array, weights: &[f64], edges: &[f64], density: bool) -> Array {
     let count = edges.len() - 1;
     let mut sums = vec![0.0; count];
@@ -159,7 +161,7 @@ fn sums(x: &Array, weights: &[f64], edges: &[f64], density: bool) -> Array {
     Array::new(&[count], sums)
 }
 
-fn line(low: f64, high: f64, count: usize) -> Vec<f64> {
+fn even_edges(low: f64, high: f64, count: usize) -> Vec<f64> {
     (0..=count).map(|at| low + (high - low) * at as f64 / count as f64).collect()
 }
 
@@ -177,7 +179,7 @@ fn histograms() -> Vec<OpCase> {
             .forward_only(WHY)
             .run(move |x| x[0].histogram_with_edges(even(Some((-2.0, 2.0))), None, false))
             .oracle(|x| {
-                let edges = line(-2.0, 2.0, 4);
+                let edges = even_edges(-2.0, 2.0, 4);
                 (sums(&x[0], &vec![1.0; x[0].elements()], &edges, false), Array::new(&[5], edges))
             })
             .adversarial("special", [Array::new(&[5], vec![f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0, -2.0])])
@@ -210,6 +212,6 @@ fn histograms() -> Vec<OpCase> {
             .shapes([&[5]])
             .forward_only(WHY)
             .run(move |x| x[0].histogram_with_edges(even(None), None, false))
-            .oracle(|_| (Array::new(&[4], vec![0.0, 0.0, 5.0, 0.0]), Array::new(&[5], line(2.5, 3.5, 4)))),
+            .oracle(|_| (Array::new(&[4], vec![0.0, 0.0, 5.0, 0.0]), Array::new(&[5], even_edges(2.5, 3.5, 4)))),
     ]
 }

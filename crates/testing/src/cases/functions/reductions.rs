@@ -4,7 +4,7 @@
 use crate::cases::unary::wrap;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for axes in [&[0][..], &[1], &[0, 2], &[0, 1, 2]] {
@@ -31,7 +31,7 @@ fn variance(slice: &[f64], correction: f64) -> f64 {
     slice.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (slice.len() as f64 - correction)
 }
 
-fn numbers(slice: &[f64]) -> Vec<f64> {
+fn without_nan(slice: &[f64]) -> Vec<f64> {
     slice.iter().copied().filter(|x| !x.is_nan()).collect()
 }
 
@@ -46,7 +46,7 @@ fn nansum(axes: &'static [usize]) -> OpCase {
         .shapes([&[1, 1, 1], &[3, 5, 7], &[2, 0, 3]])
         .double_backward()
         .run(move |x| x[0].nansum(&isizes(axes)[..], false))
-        .oracle(move |x| x[0].reduce(axes, Keep::No, |slice| numbers(slice).iter().sum()))
+        .oracle(move |x| x[0].reduce(axes, Keep::No, |slice| without_nan(slice).iter().sum()))
         .adversarial("NaN", [with_nan()])
 }
 
@@ -56,7 +56,7 @@ fn nanmean(axes: &'static [usize]) -> OpCase {
         .shapes([&[1, 1, 1], &[3, 5, 7]])
         .double_backward()
         .run(move |x| x[0].nanmean(&isizes(axes)[..], true))
-        .oracle(move |x| x[0].reduce(axes, Keep::Yes, |slice| mean(&numbers(slice))))
+        .oracle(move |x| x[0].reduce(axes, Keep::Yes, |slice| mean(&without_nan(slice))))
         .adversarial("NaN", [with_nan()])
         .rejects("nanmean: input is i32, expected a floating dtype", |device| {
             Tensor::zeros([2], I32, device)?.nanmean(0, false)
@@ -78,9 +78,9 @@ fn count_nonzero(axes: &'static [usize]) -> OpCase {
 }
 
 fn aminmax(axes: &'static [usize]) -> OpCase {
-    let extreme = |slice: &[f64], of_two: fn(f64, f64) -> f64| match slice.iter().any(|x| x.is_nan()) {
+    let extreme = |slice: &[f64], choose: fn(f64, f64) -> f64| match slice.iter().any(|x| x.is_nan()) {
         true => f64::NAN,
-        false => slice.iter().copied().reduce(of_two).unwrap_or(f64::NAN),
+        false => slice.iter().copied().reduce(choose).unwrap_or(f64::NAN),
     };
     OpCase::new("aminmax", format!("axes={axes:?}"))
         .input(Distinct)
@@ -90,15 +90,15 @@ fn aminmax(axes: &'static [usize]) -> OpCase {
         .double_backward()
         .run(move |x| x[0].aminmax(&isizes(axes)[..], false))
         .oracle(move |x| {
-            let of = |of_two: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, of_two));
-            (of(f64::min), of(f64::max))
+            let reduced = |choose: fn(f64, f64) -> f64| x[0].reduce(axes, Keep::No, |slice| extreme(slice, choose));
+            (reduced(f64::min), reduced(f64::max))
         })
         .adversarial("NaN", [with_nan()])
 }
 
 fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
     type Run = fn(&Tensor, &[isize], bool) -> Result<(Tensor, Tensor)>;
-    let row = |op: &'static str, run: Run, of: fn(f64) -> f64| {
+    let row = |op: &'static str, run: Run, from_variance: fn(f64) -> f64| {
         OpCase::new(op, format!("axes={axes:?}"))
             .input(Uniform(-4.0, 4.0))
             .shapes([&[3, 5, 7], &[2, 3, 2]])
@@ -106,7 +106,7 @@ fn spreads(axes: &'static [usize]) -> [OpCase; 2] {
             .run(move |x| run(&x[0], &isizes(axes), axes.len() == 1))
             .oracle(move |x| {
                 let keep = if axes.len() == 1 { Keep::Yes } else { Keep::No };
-                (x[0].reduce(axes, keep, |slice| of(variance(slice, 1.0))), x[0].reduce(axes, keep, mean))
+                (x[0].reduce(axes, keep, |slice| from_variance(variance(slice, 1.0))), x[0].reduce(axes, keep, mean))
             })
             .rejects(format!("{}: input is i32, expected a floating dtype", &op[..3]), move |device| {
                 run(&Tensor::zeros([2], I32, device)?, &[0], false)
@@ -129,7 +129,7 @@ fn sums_of_integers() -> OpCase {
         .oracle(|x| x[0].reduce(&[0], Keep::No, |slice| slice.iter().sum()))
 }
 
-fn running(slice: &[f64]) -> Vec<f64> {
+fn cumulative_product(slice: &[f64]) -> Vec<f64> {
     let mut product = 1.0;
     slice
         .iter()
@@ -146,7 +146,7 @@ fn cumprod() -> Vec<OpCase> {
             .input(values)
             .f32_limit(2e-6, 4e-6)
             .run(move |x| x[0].cumprod(axis))
-            .oracle(move |x| x[0].map_slices(axis, running))
+            .oracle(move |x| x[0].map_slices(axis, cumulative_product))
     };
     // Many zeros: no gradient is divided by them.
     let few = || Fixed(vec![1.25, 0.0, -0.75, 2.0, 0.5, 0.0, -1.5]);
@@ -162,7 +162,7 @@ fn cumprod() -> Vec<OpCase> {
             .dtypes(INTEGERS)
             .also(BOOL)
             .run(|x| x[0].cumprod(0))
-            .oracle(|x| x[0].map_slices(0, |slice| running(slice).into_iter().map(|x| wrap(I64, x)).collect())),
+            .oracle(|x| x[0].map_slices(0, |slice| cumulative_product(slice).into_iter().map(|x| wrap(I64, x)).collect())),
     ]
 }
 

@@ -4,9 +4,9 @@ use crate::prelude::*;
 use ternion_core::InterpolateMode::{self, Area, Cubic, Linear, Nearest, NearestExact};
 use ternion_core::InterpolateSize::{self, Times, To};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [picked(), weighted(), areas()].concat()
+    [nearest(), linear_and_cubic(), areas()].concat()
 }
 
 /// The output size, or scale factors.
@@ -53,7 +53,7 @@ fn keys(distance: f64) -> f64 {
 
 /// Returns the elements of the input that contribute to element `at` of the output, with their
 /// weights.
-fn parts(
+fn taps(
     mode: InterpolateMode,
     at: usize,
     inputs: usize,
@@ -81,8 +81,8 @@ fn parts(
         }
         Cubic { align_corners } => {
             let position = source_position(align_corners);
-            let tap = |by: i32| {
-                let at = position.floor() + f64::from(by);
+            let tap = |step: i32| {
+                let at = position.floor() + f64::from(step);
                 (at.clamp(0.0, last) as usize, keys(position - at))
             };
             (-1..=2).map(tap).collect()
@@ -103,7 +103,7 @@ fn interpolated(x: &Array, output_size: OutputSize, mode: InterpolateMode) -> Ar
         Array::from_fn(&shape, |at| {
             let mut from = at.to_vec();
             let mut sum = 0.0;
-            for (index, weight) in parts(mode, at[axis], inputs, (outputs, distance), x.rank() == 4) {
+            for (index, weight) in taps(mode, at[axis], inputs, (outputs, distance), x.rank() == 4) {
                 from[axis] = index;
                 sum += weight * x.at(&from);
             }
@@ -112,7 +112,7 @@ fn interpolated(x: &Array, output_size: OutputSize, mode: InterpolateMode) -> Ar
     })
 }
 
-/// These rows are cheap: every dtype and layout of each runs on every device.
+/// Creates a row for one small shape: every dtype and memory layout runs on every device.
 fn row(output_size: OutputSize, mode: InterpolateMode, shape: &[usize]) -> OpCase {
     OpCase::new("interpolate", format!("{} {mode:?}", output_size.text()))
         .input(Uniform(-4.0, 4.0))
@@ -122,7 +122,7 @@ fn row(output_size: OutputSize, mode: InterpolateMode, shape: &[usize]) -> OpCas
         .oracle(move |x| interpolated(&x[0], output_size, mode))
 }
 
-fn picked() -> Vec<OpCase> {
+fn nearest() -> Vec<OpCase> {
     let zeros = |shape: &[usize], device: &Device| Tensor::zeros(shape, F32, device);
     let mut rows = Vec::new();
     for mode in [Nearest, NearestExact] {
@@ -160,7 +160,7 @@ fn picked() -> Vec<OpCase> {
 }
 
 /// Positions in f32 are accurate to 6e-8 of the axis, and neighbors differ by up to 8.
-fn weighted() -> Vec<OpCase> {
+fn linear_and_cubic() -> Vec<OpCase> {
     let mut rows = Vec::new();
     for align_corners in [false, true] {
         let linear = Linear { align_corners };

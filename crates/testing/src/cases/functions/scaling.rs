@@ -4,9 +4,9 @@ use crate::cases::binary::both_gradients;
 use crate::prelude::*;
 use std::f64::consts::PI;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    let mut rows = vec![ldexp(), ldexp_of_integers(), ldexp_of_ends()];
+    let mut rows = vec![ldexp(), ldexp_of_integers(), ldexp_at_extremes()];
     rows.extend(frexp());
     rows.extend(angles());
     rows.push(float_power());
@@ -46,7 +46,7 @@ fn ldexp_of_integers() -> OpCase {
 
 /// The power by itself overflows or underflows where the product does not; 0 stays 0 and infinity
 /// stays infinite.
-fn ldexp_of_ends() -> OpCase {
+fn ldexp_at_extremes() -> OpCase {
     let small = 2f64.powi(-100);
     OpCase::new("ldexp", "ends of f32")
         .input(Fixed(vec![small, 1.5 / small, small, 0.0, f64::INFINITY, 1.0, -1.0, f64::NAN, 1.5]))
@@ -65,7 +65,7 @@ fn ldexp_of_ends() -> OpCase {
 }
 
 /// Returns mantissa and exponent: scales by 2 until the mantissa is in range.
-fn parts(x: f64) -> (f64, f64) {
+fn mantissa_and_exponent(x: f64) -> (f64, f64) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0.0);
     }
@@ -86,7 +86,7 @@ fn frexp() -> [OpCase; 2] {
             .exact()
             .differentiable_outputs(1)
             .run(|x| x[0].frexp())
-            .oracle(|x| (x[0].map(|x| parts(x).0), x[0].map(|x| parts(x).1)))
+            .oracle(|x| (x[0].map(|x| mantissa_and_exponent(x).0), x[0].map(|x| mantissa_and_exponent(x).1)))
     };
     let largest = f64::from(f32::MAX);
     let ends = vec![

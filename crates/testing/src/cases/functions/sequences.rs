@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::PadSequenceOptions;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let row = |parameters: &str, options: PadSequenceOptions| {
         OpCase::new("pad_sequence", parameters)

@@ -2,14 +2,14 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    let mut rows: Vec<OpCase> = [false, true].into_iter().map(among).collect();
+    let mut rows: Vec<OpCase> = [false, true].into_iter().map(isin).collect();
     rows.extend([(2, false), (3, false), (2, true), (1, true), (4, false), (0, false)].map(|(r, with)| choices(r, with)));
     rows
 }
 
-fn among(invert: bool) -> OpCase {
+fn isin(invert: bool) -> OpCase {
     OpCase::new("isin", format!("invert={invert}"))
         .input(Integers(-3, 3))
         .input(Integers(-2, 2))

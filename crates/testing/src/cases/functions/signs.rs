@@ -4,7 +4,7 @@ use crate::cases::binary::special_pairs;
 use crate::compare::largest;
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let mut rows = vec![copysign(), signbit(), signbit_of_integers()];
     rows.extend(heaviside());
@@ -28,7 +28,7 @@ fn signed(x: f64, other: f64) -> f64 {
     if is_negative(other) { -x.abs() } else { x.abs() }
 }
 
-/// Zeros of the result are distinguished by 1 divided by them.
+/// The comparison treats zeros of either sign as equal.
 fn copysign() -> OpCase {
     OpCase::new("copysign", "")
         .input(AwayFrom(0.25))
@@ -134,8 +134,8 @@ fn nan_to_num() -> Vec<OpCase> {
             .double_backward()
             .run(|x| x[0].nan_to_num(0.0, None, None))
             .oracle_for(move |dtype, x| {
-                let most = largest(dtype);
-                x[0].map(replaced(0.0, most, -most))
+                let max = largest(dtype);
+                x[0].map(replaced(0.0, max, -max))
             })
             .adversarial("special", [specials()]),
         row("nan=-1.5 posinf=8 neginf=-4")

@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [vec![strided(), strided_scatter()], selects(), slices(), diagonals()].concat()
 }
@@ -10,12 +10,12 @@ pub fn rows() -> Vec<OpCase> {
 /// Returns `x` with each element of `source` written to the index that `index_of` returns for its
 /// index in `source`.
 fn scatter_slice(x: &Array, source: &Array, index_of: impl Fn(&[usize]) -> Vec<usize>) -> Array {
-    let mut found = x.clone();
+    let mut result = x.clone();
     Array::from_fn(&source.shape, |at| {
-        *found.at_mut(&index_of(at)) = source.at(at);
+        *result.at_mut(&index_of(at)) = source.at(at);
         0.0
     });
-    found
+    result
 }
 
 fn strided() -> OpCase {
@@ -51,11 +51,11 @@ fn strided_scatter() -> OpCase {
         .double_backward()
         .run(|x| x[0].as_strided_scatter(&x[1], &[2, 3], &[4, 1], 1))
         .oracle(|x| {
-            let mut found = x[0].clone();
+            let mut result = x[0].clone();
             for (number, value) in x[1].data.iter().enumerate() {
-                found.data[1 + 4 * (number / 3) + number % 3] = *value;
+                result.data[1 + 4 * (number / 3) + number % 3] = *value;
             }
-            found
+            result
         })
         .rejects("as_strided_scatter: source has shape [3], expected [2]", |device| {
             let x = Tensor::zeros([3], F32, device)?;
@@ -114,19 +114,19 @@ fn slices() -> Vec<OpCase> {
 }
 
 fn diagonals() -> Vec<OpCase> {
-    let of = |offset: isize| {
+    let case = |offset: isize| {
         row("diagonal_scatter", format!("offset={offset} axes=0,1"))
             .run(move |x| x[0].diagonal_scatter(&x[1], offset, 0, 1))
             .oracle(move |x| {
                 let (below, above) = (offset.min(0).unsigned_abs(), offset.max(0) as usize);
                 scatter_slice(&x[0], &x[1], |at| {
-                    let index_of = at[at.len() - 1];
-                    [&[index_of + below, index_of + above], &at[..at.len() - 1]].concat()
+                    let position = at[at.len() - 1];
+                    [&[position + below, position + above], &at[..at.len() - 1]].concat()
                 })
             })
     };
     vec![
-        of(0)
+        case(0)
             .on([&[3, 3], &[3]])
             .on([&[3, 5, 2], &[2, 3]])
             .rejects("diagonal_scatter: axes 1 and 1, expected two", |device| {
@@ -136,8 +136,8 @@ fn diagonals() -> Vec<OpCase> {
             .rejects("diagonal_scatter: source has shape [2], expected [3]", |device| {
                 Tensor::zeros([3, 4], F32, device)?.diagonal_scatter(&Tensor::zeros([2], F32, device)?, 0, 0, 1)
             }),
-        of(2).on([&[3, 5], &[3]]).on([&[4, 4], &[2]]),
-        of(-1).on([&[3, 5], &[2]]),
-        of(9).on([&[3, 5], &[0]]),
+        case(2).on([&[3, 5], &[3]]).on([&[4, 4], &[2]]),
+        case(-1).on([&[3, 5], &[2]]),
+        case(9).on([&[3, 5], &[0]]),
     ]
 }

@@ -1,11 +1,11 @@
-//! Rows of parts of an axis.
+//! Rows of tensors that are split along an axis.
 
 use crate::prelude::*;
 use ternion_core::Sections;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [splits(), sides()].concat()
+    [splits(), axis_splits()].concat()
 }
 
 fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
@@ -48,13 +48,13 @@ impl Split {
 }
 
 fn splits() -> Vec<OpCase> {
-    let of = |at: Split, axis: usize| {
-        row("tensor_split", format!("{at:?} axis={axis}"))
-            .run(move |x| x[0].tensor_split(at.sections(), axis))
-            .oracle(move |x| at.parts(&x[0], axis))
+    let case = |split: Split, axis: usize| {
+        row("tensor_split", format!("{split:?} axis={axis}"))
+            .run(move |x| x[0].tensor_split(split.sections(), axis))
+            .oracle(move |x| split.parts(&x[0], axis))
     };
     vec![
-        of(Split::Count(3), 0)
+        case(Split::Count(3), 0)
             .shapes([&[7], &[2], &[0, 2], &[6, 3]])
             .rejects("tensor_split: 0 parts, expected at least 1", |device| {
                 Tensor::zeros([2], F32, device)?.tensor_split(0, 0)
@@ -62,23 +62,24 @@ fn splits() -> Vec<OpCase> {
             .rejects("tensor_split: axis 1 on shape [2]", |device| {
                 Tensor::zeros([2], F32, device)?.tensor_split(1, 1)
             }),
-        of(Split::Count(4), 1).shapes([&[2, 9], &[2, 5, 3]]),
-        of(Split::Indices(&[1, 3]), 0).shapes([&[5], &[2, 3]]),
-        of(Split::Indices(&[-2, 1, 9, -9]), 1).shapes([&[2, 5], &[3, 6, 2]]),
-        of(Split::Indices(&[]), 0).shapes([&[3]]),
+        case(Split::Count(4), 1).shapes([&[2, 9], &[2, 5, 3]]),
+        case(Split::Indices(&[1, 3]), 0).shapes([&[5], &[2, 3]]),
+        case(Split::Indices(&[-2, 1, 9, -9]), 1).shapes([&[2, 5], &[3, 6, 2]]),
+        case(Split::Indices(&[]), 0).shapes([&[3]]),
     ]
 }
 
-fn sides() -> Vec<OpCase> {
+/// `hsplit`, `vsplit` and `dsplit`: `axis` is 0 for a tensor with one axis.
+fn axis_splits() -> Vec<OpCase> {
     type Run = fn(&Tensor, Sections<'static>) -> Result<Vec<Tensor>>;
-    let of = |name: &'static str, run: Run, axis: usize, at: Split| {
-        row(name, format!("{at:?}"))
-            .run(move |x| run(&x[0], at.sections()))
-            .oracle(move |x| at.parts(&x[0], axis.min(x[0].rank() - 1)))
+    let case = |name: &'static str, run: Run, axis: usize, split: Split| {
+        row(name, format!("{split:?}"))
+            .run(move |x| run(&x[0], split.sections()))
+            .oracle(move |x| split.parts(&x[0], axis.min(x[0].rank() - 1)))
     };
     let (h, v, d): (Run, Run, Run) = (Tensor::hsplit, Tensor::vsplit, Tensor::dsplit);
     vec![
-        of("hsplit", h, 1, Split::Count(3))
+        case("hsplit", h, 1, Split::Count(3))
             .shapes([&[6], &[2, 3], &[2, 6, 2], &[2, 0]])
             .rejects("hsplit: expected at least 1 axes, got shape []", |device| {
                 Tensor::zeros((), F32, device)?.hsplit(1)
@@ -89,8 +90,8 @@ fn sides() -> Vec<OpCase> {
             .rejects("hsplit: 0 parts of one size of axis 0 of shape [3]", |device| {
                 Tensor::zeros([3], F32, device)?.hsplit(0)
             }),
-        of("hsplit", h, 1, Split::Indices(&[1])).shapes([&[3], &[2, 4]]),
-        of("vsplit", v, 0, Split::Count(2))
+        case("hsplit", h, 1, Split::Indices(&[1])).shapes([&[3], &[2, 4]]),
+        case("vsplit", v, 0, Split::Count(2))
             .shapes([&[4, 3], &[2, 1, 2]])
             .rejects("vsplit: expected at least 2 axes, got shape [2]", |device| {
                 Tensor::zeros([2], F32, device)?.vsplit(1)
@@ -98,12 +99,12 @@ fn sides() -> Vec<OpCase> {
             .rejects("vsplit: 2 parts of one size of axis 0 of shape [3, 2]", |device| {
                 Tensor::zeros([3, 2], F32, device)?.vsplit(2)
             }),
-        of("vsplit", v, 0, Split::Indices(&[2])).shapes([&[3, 2]]),
-        of("dsplit", d, 2, Split::Count(2))
+        case("vsplit", v, 0, Split::Indices(&[2])).shapes([&[3, 2]]),
+        case("dsplit", d, 2, Split::Count(2))
             .shapes([&[2, 3, 4], &[1, 2, 2, 3]])
             .rejects("dsplit: expected at least 3 axes, got shape [2, 2]", |device| {
                 Tensor::zeros([2, 2], F32, device)?.dsplit(1)
             }),
-        of("dsplit", d, 2, Split::Indices(&[1, 2])).shapes([&[2, 3, 4]]),
+        case("dsplit", d, 2, Split::Indices(&[1, 2])).shapes([&[2, 3, 4]]),
     ]
 }

@@ -3,23 +3,23 @@
 use crate::prelude::*;
 use std::cmp::Ordering;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [running(), ranks(), modes(), middles(), norms()].concat()
+    [running(), ranks(), modes(), medians_of_all(), norms()].concat()
 }
 
 type Pair = fn(&Tensor, usize) -> Result<(Tensor, Tensor)>;
-/// Returns the element of a slice to be found, and its index.
-type Found = fn(&[f64]) -> (f64, usize);
+/// An oracle that returns the selected element of a slice, and its index.
+type Select = fn(&[f64]) -> (f64, usize);
 
 fn specials() -> Array {
     let values = [0.0, -0.0, 1.0, f64::NAN, -1.0, f64::INFINITY, f64::NAN, f64::NEG_INFINITY, 1.0];
     Array::new(&[1, values.len()], values.to_vec())
 }
 
-/// Rows of a function that finds one element of each slice: with gradients if all elements differ,
-/// and with equal elements in all dtypes.
-fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: &[DType]) -> Vec<OpCase> {
+/// Rows of a function that selects one element of each slice: of different elements with
+/// gradients, and of equal elements in all dtypes.
+fn selection_rows(op: &'static str, parameters: &str, run: Pair, select: Select, dtypes: &[DType]) -> Vec<OpCase> {
     let row = |parameters: String, values: Values, axis: usize| {
         OpCase::new(op, parameters)
             .input(values)
@@ -27,10 +27,10 @@ fn finding(op: &'static str, parameters: &str, run: Pair, found: Found, dtypes: 
             .differentiable_outputs(1)
             .run(move |x| run(&x[0], axis))
             .oracle(move |x| {
-                let removed = |part: fn((f64, usize)) -> f64| {
-                    x[0].reduce(&[axis], Keep::No, move |slice| part(found(slice)))
+                let reduced = |part: fn((f64, usize)) -> f64| {
+                    x[0].reduce(&[axis], Keep::No, move |slice| part(select(slice)))
                 };
-                (removed(|found| found.0), removed(|found| found.1 as f64))
+                (reduced(|selected| selected.0), reduced(|selected| selected.1 as f64))
             })
     };
     vec![
@@ -88,12 +88,12 @@ fn running() -> Vec<OpCase> {
                     .differentiable_outputs(1)
                     .run(move |x| run(&x[0], axis))
                     .oracle(move |x| {
-                        let of = |part: fn(&(f64, usize)) -> f64| {
+                        let results = |part: fn(&(f64, usize)) -> f64| {
                             x[0].map_slices(axis, move |slice| {
                                 running_extremes(slice, wins).iter().map(part).collect()
                             })
                         };
-                        (of(|found| found.0), of(|found| found.1 as f64))
+                        (results(|extreme| extreme.0), results(|extreme| extreme.1 as f64))
                     })
             };
             [
@@ -118,7 +118,7 @@ fn running() -> Vec<OpCase> {
 }
 
 fn ranks() -> Vec<OpCase> {
-    let kth = finding(
+    let kth = selection_rows(
         "kthvalue",
         "k=1 ",
         |x, axis| x.kthvalue(1, axis),
@@ -136,10 +136,10 @@ fn ranks() -> Vec<OpCase> {
         .differentiable_outputs(1)
         .run(|x| x[0].kthvalue(3, 0))
         .oracle(|x| {
-            let of = |part: fn(&[f64], usize) -> f64| {
+            let results = |part: fn(&[f64], usize) -> f64| {
                 x[0].reduce(&[0], Keep::No, move |slice| part(slice, order(slice)[2]))
             };
-            (of(|slice, at| slice[at]), of(|_, at| at as f64))
+            (results(|slice, at| slice[at]), results(|_, at| at as f64))
         })
         .rejects("kthvalue: k of 4, expected 1 to 3", |device| {
             Tensor::zeros([3], F32, device)?.kthvalue(4, 0)
@@ -147,20 +147,20 @@ fn ranks() -> Vec<OpCase> {
         .rejects("kthvalue: k of 0, expected 1 to 3", |device| {
             Tensor::zeros([3], F32, device)?.kthvalue(0, 0)
         });
-    let median: Found = |slice| {
+    let median: Select = |slice| {
         let middle = order(slice)[(slice.len() - 1) / 2];
         let at = slice.iter().position(|value| value.is_nan()).unwrap_or(middle);
         (slice[at], at)
     };
-    let nanmedian: Found = |slice| {
-        let known = slice.iter().filter(|value| !value.is_nan()).count();
-        let at = order(slice)[known.saturating_sub(1) / 2];
+    let nanmedian: Select = |slice| {
+        let numbers = slice.iter().filter(|value| !value.is_nan()).count();
+        let at = order(slice)[numbers.saturating_sub(1) / 2];
         (slice[at], at)
     };
     let mut rows = kth;
     rows.push(last);
-    rows.extend(finding("median", "", |x, axis| x.median(axis), median, INTEGERS));
-    rows.extend(finding("nanmedian", "", |x, axis| x.nanmedian(axis), nanmedian, INTEGERS));
+    rows.extend(selection_rows("median", "", |x, axis| x.median(axis), median, INTEGERS));
+    rows.extend(selection_rows("nanmedian", "", |x, axis| x.nanmedian(axis), nanmedian, INTEGERS));
     rows.push(
         OpCase::new("nanmedian", "axis=1, only NaN")
             .input(Fixed(vec![f64::NAN]))
@@ -179,15 +179,15 @@ fn ranks() -> Vec<OpCase> {
 }
 
 fn modes() -> Vec<OpCase> {
-    let mode: Found = |slice| {
+    let mode: Select = |slice| {
         let count = |value: f64| slice.iter().filter(|&&other| other == value).count().max(1);
         let order = order(slice);
-        let most = order.iter().map(|&at| count(slice[at])).max().unwrap_or(1);
-        let value = order.iter().map(|&at| slice[at]).find(|&value| count(value) == most).unwrap_or(f64::NAN);
+        let largest_count = order.iter().map(|&at| count(slice[at])).max().unwrap_or(1);
+        let value = order.iter().map(|&at| slice[at]).find(|&value| count(value) == largest_count).unwrap_or(f64::NAN);
         let at = slice.iter().rposition(|&other| other == value);
         (value, at.unwrap_or(order[0]))
     };
-    let mut rows = finding("mode", "", |x, axis| x.mode(axis), mode, INTEGERS);
+    let mut rows = selection_rows("mode", "", |x, axis| x.mode(axis), mode, INTEGERS);
     let last = rows.pop().map(|row| {
         row.also(BOOL).rejects("mode: no elements along axis 1 of shape [2, 0]", |device| {
             Tensor::zeros([2, 0], F32, device)?.mode(1)
@@ -198,15 +198,15 @@ fn modes() -> Vec<OpCase> {
 }
 
 /// The median of all elements.
-fn middles() -> Vec<OpCase> {
+fn medians_of_all() -> Vec<OpCase> {
     let median = |x: &Array| {
         let middle =
             order(&x.data).get(x.elements().saturating_sub(1) / 2).map_or(f64::NAN, |&at| x.data[at]);
         Array::scalar(if x.data.iter().any(|value| value.is_nan()) { f64::NAN } else { middle })
     };
     let nanmedian = |x: &Array| {
-        let known: Vec<f64> = x.data.iter().copied().filter(|value| !value.is_nan()).collect();
-        let middle = order(&known).get(known.len().saturating_sub(1) / 2).map_or(f64::NAN, |&at| known[at]);
+        let numbers: Vec<f64> = x.data.iter().copied().filter(|value| !value.is_nan()).collect();
+        let middle = order(&numbers).get(numbers.len().saturating_sub(1) / 2).map_or(f64::NAN, |&at| numbers[at]);
         Array::scalar(middle)
     };
     type All = (&'static str, fn(&Tensor) -> Result<Tensor>, fn(&Array) -> Array);

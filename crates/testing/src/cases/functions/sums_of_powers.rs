@@ -3,10 +3,10 @@
 use crate::prelude::*;
 use std::f64::consts::LN_2;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    type Of = fn(&Tensor, &Tensor) -> Result<Tensor>;
-    let kinds: [(&'static str, Of, f64); 2] =
+    type Method = fn(&Tensor, &Tensor) -> Result<Tensor>;
+    let kinds: [(&'static str, Method, f64); 2] =
         [("logaddexp", |x, y| x.logaddexp(y), 1.0), ("logaddexp2", |x, y| x.logaddexp2(y), LN_2)];
     let mut rows = Vec::new();
     for (op, run, scale) in kinds {
@@ -40,8 +40,8 @@ pub fn rows() -> Vec<OpCase> {
                 .oracle(move |x| x[0].zip(&x[1], sum)),
         );
     }
-    rows.push(running("axis=1", Uniform(-9.0, 9.0)).shapes([&[3, 7], &[2, 5, 3], &[2, 1], &[2, 0]]));
-    rows.push(running("of equal numbers, axis=1", Fixed(vec![0.5])).shapes([&[2, 5]]));
+    rows.push(logcumsumexp("axis=1", Uniform(-9.0, 9.0)).shapes([&[3, 7], &[2, 5, 3], &[2, 1], &[2, 0]]));
+    rows.push(logcumsumexp("of equal numbers, axis=1", Fixed(vec![0.5])).shapes([&[2, 5]]));
     rows
 }
 
@@ -53,7 +53,7 @@ fn pairs() -> [Array; 2] {
     ]
 }
 
-fn running(parameters: &str, values: Values) -> OpCase {
+fn logcumsumexp(parameters: &str, values: Values) -> OpCase {
     OpCase::new("logcumsumexp", parameters)
         .input(values)
         .double_backward()

@@ -3,7 +3,7 @@
 use crate::prelude::*;
 use ternion_core::Axis;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [along(), vec![take()], puts(), slices()].concat()
 }
@@ -44,7 +44,7 @@ fn row(op: &'static str, parameters: impl Into<String>) -> OpCase {
 }
 
 fn along() -> Vec<OpCase> {
-    let of = |axis: usize| {
+    let case = |axis: usize| {
         row("take_along_dim", format!("axis={axis}"))
             .input(signed_indices(move |shape| shape[axis]))
             .run(move |x| x[0].take_along_dim(&x[1], Some(Axis(axis as isize))))
@@ -65,8 +65,8 @@ fn along() -> Vec<OpCase> {
             })
     };
     vec![
-        of(0).on([&[5], &[7]]).on([&[5, 3], &[2, 3]]).on([&[5, 3], &[2, 1]]).on([&[5, 1], &[2, 4]]).on([&[5, 3], &[0, 3]]),
-        of(1)
+        case(0).on([&[5], &[7]]).on([&[5, 3], &[2, 3]]).on([&[5, 3], &[2, 1]]).on([&[5, 1], &[2, 4]]).on([&[5, 3], &[0, 3]]),
+        case(1)
             .on([&[2, 5], &[2, 3]])
             .on([&[2, 5, 3], &[1, 4, 3]])
             .rejects("take_along_dim: shapes [3] and [1, 2], expected as many axes", |device| {
@@ -130,12 +130,12 @@ fn puts() -> Vec<OpCase> {
             .on([&[3], &[0], &[2, 0]])
             .run(move |x| x[0].put(&x[1], &x[2], accumulate))
             .oracle_for(move |dtype, x| {
-                let mut found = x[0].clone();
+                let mut result = x[0].clone();
                 for (&index, &value) in x[1].data.iter().zip(&x[2].data) {
-                    let element = &mut found.data[from_front(index, x[0].elements())];
+                    let element = &mut result.data[from_front(index, x[0].elements())];
                     *element = if accumulate { crate::cases::unary::wrap(dtype, *element + value) } else { value };
                 }
-                found
+                result
             })
     };
     let indexed = |accumulate: bool| {
@@ -151,16 +151,16 @@ fn puts() -> Vec<OpCase> {
             .on([&[5, 3], &[2], &[]])
             .run(move |x| x[0].index_put((&x[1], 1..), &x[2], accumulate))
             .oracle_for(move |dtype, x| {
-                let mut found = x[0].clone();
+                let mut result = x[0].clone();
                 let shape = [x[1].elements(), x[0].shape[1] - 1];
                 let source = x[2].expand(&shape);
                 Array::from_fn(&shape, |at| {
-                    let element = found.at_mut(&[from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1]);
+                    let element = result.at_mut(&[from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1]);
                     let sum = crate::cases::unary::wrap(dtype, *element + source.at(at));
                     *element = if accumulate { sum } else { source.at(at) };
                     0.0
                 });
-                found
+                result
             })
     };
     vec![
@@ -201,7 +201,7 @@ fn puts() -> Vec<OpCase> {
 
 /// Sums of bools: whether any of the elements at an index is true.
 fn put_bools() -> Vec<OpCase> {
-    let any = |found: &mut f64, value: f64| *found = found.max(value);
+    let logical_or = |result: &mut f64, value: f64| *result = result.max(value);
     vec![
         OpCase::new("put", "accumulate=true, bools")
             .input(Bools)
@@ -213,11 +213,11 @@ fn put_bools() -> Vec<OpCase> {
             .on([&[3], &[300], &[300]])
             .run(|x| x[0].put(&x[1], &x[2], true))
             .oracle(move |x| {
-                let mut found = x[0].clone();
+                let mut result = x[0].clone();
                 for (&index, &value) in x[1].data.iter().zip(&x[2].data) {
-                    any(&mut found.data[from_front(index, x[0].elements())], value);
+                    logical_or(&mut result.data[from_front(index, x[0].elements())], value);
                 }
-                found
+                result
             }),
         OpCase::new("index_put", "[index, 1..] accumulate=true, bools")
             .input(Bools)
@@ -229,13 +229,13 @@ fn put_bools() -> Vec<OpCase> {
             .on([&[5, 4], &[40], &[40, 3]])
             .run(|x| x[0].index_put((&x[1], 1..), &x[2], true))
             .oracle(move |x| {
-                let mut found = x[0].clone();
+                let mut result = x[0].clone();
                 Array::from_fn(&x[2].shape, |at| {
                     let element_index = [from_front(x[1].data[at[0]], x[0].shape[0]), at[1] + 1];
-                    any(found.at_mut(&element_index), x[2].at(at));
+                    logical_or(result.at_mut(&element_index), x[2].at(at));
                     0.0
                 });
-                found
+                result
             }),
     ]
 }
@@ -247,8 +247,8 @@ fn masked_put() -> OpCase {
         .on([&[5, 4], &[5, 4], &[]])
         .run(|x| x[0].index_put(&x[1], &x[2], false))
         .oracle(|x| {
-            let put = x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] });
-            x[0].zip(&put, |value, put| if put.is_nan() { value } else { put })
+            let replacements = x[1].map(|mask| if mask == 0.0 { f64::NAN } else { x[2].data[0] });
+            x[0].zip(&replacements, |value, new| if new.is_nan() { value } else { new })
         })
 }
 
@@ -260,14 +260,14 @@ fn slices() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .run(move |x| x[0].index_copy(axis, &x[1], &x[2]))
             .oracle(move |x| {
-                let mut found = x[0].clone();
+                let mut result = x[0].clone();
                 Array::from_fn(&x[2].shape, |at| {
                     let mut source_index = at.to_vec();
                     source_index[axis] = x[1].data[at[axis]] as usize;
-                    *found.at_mut(&source_index) = x[2].at(at);
+                    *result.at_mut(&source_index) = x[2].at(at);
                     0.0
                 });
-                found
+                result
             })
     };
     let fill = |axis: usize| {
@@ -276,8 +276,8 @@ fn slices() -> Vec<OpCase> {
             .input(Uniform(-4.0, 4.0))
             .run(move |x| x[0].index_fill(axis, &x[1], &x[2]))
             .oracle(move |x| {
-                let named: Vec<usize> = x[1].data.iter().map(|&at| from_front(at, x[0].shape[axis])).collect();
-                Array::from_fn(&x[0].shape, |at| if named.contains(&at[axis]) { x[2].data[0] } else { x[0].at(at) })
+                let indices: Vec<usize> = x[1].data.iter().map(|&at| from_front(at, x[0].shape[axis])).collect();
+                Array::from_fn(&x[0].shape, |at| if indices.contains(&at[axis]) { x[2].data[0] } else { x[0].at(at) })
             })
     };
     vec![

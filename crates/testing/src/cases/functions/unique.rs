@@ -2,7 +2,7 @@
 
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let name = |consecutive: bool| if consecutive { "unique_consecutive" } else { "unique" };
     let all = [false, true].map(|consecutive| {
@@ -14,11 +14,11 @@ pub fn rows() -> Vec<OpCase> {
         row(name(consecutive), &format!("axis={axis}"), consecutive, Some(axis))
             .shapes([&[23, 2], &[1, 1], &[2, 40], &[4, 3, 2]])
             .rejects(format!("{}: axis 2 on shape [3, 4]", name(consecutive)), move |device| {
-                found(&Tensor::zeros([3, 4], F32, device)?, consecutive, Some(2))
+                unique(&Tensor::zeros([3, 4], F32, device)?, consecutive, Some(2))
             })
             .rejects(
                 format!("{}: slices along axis 0 of shape [3, 0] have no elements", name(consecutive)),
-                move |device| found(&Tensor::zeros([3, 0], F32, device)?, consecutive, Some(0)),
+                move |device| unique(&Tensor::zeros([3, 0], F32, device)?, consecutive, Some(0)),
             )
     });
     let empty = [false, true].map(|consecutive| {
@@ -27,7 +27,7 @@ pub fn rows() -> Vec<OpCase> {
     all.into_iter().chain(along).chain(empty).collect()
 }
 
-fn found(x: &Tensor, consecutive: bool, axis: Option<usize>) -> Result<(Tensor, Tensor, Tensor)> {
+fn unique(x: &Tensor, consecutive: bool, axis: Option<usize>) -> Result<(Tensor, Tensor, Tensor)> {
     let axis = axis.map(|axis| axis as isize);
     if consecutive { x.unique_consecutive(axis) } else { x.unique(axis) }
 }
@@ -39,7 +39,7 @@ fn row(op: &'static str, parameters: &str, consecutive: bool, axis: Option<usize
         .also(BOOL)
         .exact()
         .forward_only("steps")
-        .run(move |x| found(&x[0], consecutive, axis))
+        .run(move |x| unique(&x[0], consecutive, axis))
         .oracle(move |x| groups(&x[0], consecutive, axis))
 }
 
@@ -57,13 +57,13 @@ fn compare(a: &[f64], b: &[f64]) -> std::cmp::Ordering {
     orders.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then)
 }
 
-/// Returns the slices along an axis, or the elements, in the order of comparison, and the group
-/// index of each.
+/// Returns the unique slices along an axis, or the unique elements; for each slice the index of its
+/// unique slice; and the number of slices that are equal to each unique one.
 fn groups(x: &Array, consecutive: bool, axis: Option<usize>) -> (Array, Array, Array) {
-    let at = axis.unwrap_or(0);
+    let slice_axis = axis.unwrap_or(0);
     let flat = if axis.is_some() { x.clone() } else { x.reshape(&[x.elements()]) };
-    let count = flat.shape[at];
-    let slice = |number: usize| -> Vec<f64> { flat.map_slices(at, |slice| vec![slice[number]]).data };
+    let count = flat.shape[slice_axis];
+    let slice = |number: usize| -> Vec<f64> { flat.map_slices(slice_axis, |slice| vec![slice[number]]).data };
     let slices: Vec<Vec<f64>> = (0..count).map(slice).collect();
     let mut order: Vec<usize> = (0..count).collect();
     if !consecutive {
@@ -78,7 +78,7 @@ fn groups(x: &Array, consecutive: bool, axis: Option<usize>) -> (Array, Array, A
         inverse[number] = firsts.len() as f64 - 1.0;
         counts[firsts.len() - 1] += 1.0;
     }
-    let values = flat.map_slices(at, |slice| firsts.iter().map(|&number| slice[number]).collect());
+    let values = flat.map_slices(slice_axis, |slice| firsts.iter().map(|&number| slice[number]).collect());
     let shape = if axis.is_some() { vec![count] } else { x.shape.clone() };
     let inverse = Array::new(&shape, inverse);
     (values, inverse, Array::new(&[counts.len()], counts))

@@ -4,7 +4,7 @@ use crate::prelude::*;
 use std::f64::consts::PI;
 use ternion_core::SignalWindow;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let cosines = |a: &'static [f64]| {
         move |n: f64, count: f64| {
@@ -52,10 +52,12 @@ pub fn rows() -> Vec<OpCase> {
 }
 
 /// Symmetric and periodic windows of even and odd length, of length 2, 1 and 0.
+/// `value_at(n, count)` is element `n` of the symmetric window of length `count`. A periodic window
+/// is a symmetric one of one more element, without the last.
 fn row(
     op: &'static str,
     window: SignalWindow,
-    at: impl Fn(f64, f64) -> f64 + Send + Sync + 'static,
+    value_at: impl Fn(f64, f64) -> f64 + Send + Sync + 'static,
 ) -> OpCase {
     let lengths = [8, 13, 2, 1, 0];
     OpCase::new(op, "")
@@ -67,11 +69,11 @@ fn row(
         })
         .oracle(move |_| {
             let both = lengths.iter().flat_map(|&length| [(length, length), (length, length + 1)]);
-            let made = both.map(|(length, count)| {
-                let value = |n: usize| if length == 1 { 1.0 } else { at(n as f64, count as f64) };
+            let windows = both.map(|(length, count)| {
+                let value = |n: usize| if length == 1 { 1.0 } else { value_at(n as f64, count as f64) };
                 Array::new(&[length], (0..length).map(value).collect())
             });
-            made.collect::<Vec<_>>()
+            windows.collect::<Vec<_>>()
         })
 }
 

@@ -1,12 +1,12 @@
 //! Rows of decompositions.
 
 use super::oracles::{Matrix, each, each_matrix, eigh, gram_schmidt, identity, svd, symmetric};
-use super::{of, row, spread, symmetric as symmetric_tensor, zeros};
+use super::{row, spread, symmetric as symmetric_tensor, tensor, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{QrMode, Triangle};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [orthogonal(), reflections(), singular_values(), eigenvalues(), lower_upper()].concat()
 }
@@ -119,7 +119,7 @@ fn reflected(a: &Array, tau: &Array) -> Array {
         0 => vec![Vec::new(); 1],
         _ => tau.data.chunks(count).map(<[f64]>::to_vec).collect(),
     };
-    let mut found = Vec::new();
+    let mut data = Vec::new();
     for (batch, matrix) in super::oracles::matrices(a).into_iter().enumerate() {
         let mut q = identity(rows);
         for k in 0..count {
@@ -138,9 +138,9 @@ fn reflected(a: &Array, tau: &Array) -> Array {
             }
             q = super::oracles::product(&q, &reflection, rows);
         }
-        found.extend(q.iter().flat_map(|row| row[..columns].to_vec()));
+        data.extend(q.iter().flat_map(|row| row[..columns].to_vec()));
     }
-    Array::new(&a.shape, found)
+    Array::new(&a.shape, data)
 }
 
 fn singular_values() -> Vec<OpCase> {
@@ -158,7 +158,7 @@ fn singular_values() -> Vec<OpCase> {
                 vec![x[0].clone(), eye(&x[0], size), eye(&x[0], size)]
             })
             .rejects("linalg.svd: the matrix (of the batch element 1) has a NaN or an infinity", |device| {
-                linalg::svd(&of(&[2, 1, 1], &[1.0, f64::INFINITY], device)?, false)
+                linalg::svd(&tensor(&[2, 1, 1], &[1.0, f64::INFINITY], device)?, false)
             })
             .rejects("linalg.svd: input is bool, expected f32 or f64", |device| {
                 linalg::svd(&Tensor::zeros([2, 2], Bool, device)?, false)
@@ -223,7 +223,7 @@ fn eigenvalues() -> Vec<OpCase> {
             })
             .oracle(|x| (each_matrix(&x[0], sizes(&x[0]), symmetric), eye(&x[0], sizes(&x[0])[0])))
             .rejects("linalg.eigh: the matrix has a NaN or an infinity", |device| {
-                linalg::eigh(&of(&[2, 2], &[1.0, 0.0, f64::NAN, 1.0], device)?, Triangle::Lower)
+                linalg::eigh(&tensor(&[2, 2], &[1.0, 0.0, f64::NAN, 1.0], device)?, Triangle::Lower)
             })
             .rejects("linalg.eigh: matrices of 2 x 3, expected square ones", |device| {
                 linalg::eigh(&zeros(&[2, 3], device)?, Triangle::Lower)
@@ -258,13 +258,13 @@ fn eigenvalues() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [size, _] = sizes(&x[0]);
-                let of = |upper: bool| {
+                let eigenvalues_of = |is_upper: bool| {
                     each(&x[0], &[size], |matrix| {
-                        let pick = |i: usize, j: usize| if (j > i) == upper { matrix[i][j] } else { matrix[j][i] };
-                        eigh(&(0..size).map(|i| (0..size).map(|j| pick(i, j)).collect()).collect()).0
+                        let element = |i: usize, j: usize| if (j > i) == is_upper { matrix[i][j] } else { matrix[j][i] };
+                        eigh(&(0..size).map(|i| (0..size).map(|j| element(i, j)).collect()).collect()).0
                     })
                 };
-                (of(false), of(true))
+                (eigenvalues_of(false), eigenvalues_of(true))
             })
             .adversarial("large", [Array::new(&[2, 2], vec![1e30, 0.0, 0.0, -2e30])]),
     ]
@@ -281,9 +281,9 @@ fn lower_upper() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [rows, columns] = sizes(&x[0]);
-                let (lead, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
-                let above = Array::zeros(&[lead, &[rows, size]].concat());
-                let below = Array::zeros(&[lead, &[size, columns]].concat());
+                let (outer, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
+                let above = Array::zeros(&[outer, &[rows, size]].concat());
+                let below = Array::zeros(&[outer, &[size, columns]].concat());
                 vec![x[0].clone(), above, below, eye(&x[0], rows)]
             }),
         row("linalg.lu_factor", "")
@@ -294,7 +294,7 @@ fn lower_upper() -> Vec<OpCase> {
             .oracle(|x| each_matrix(&x[0], sizes(&x[0]), doolittle))
             .rejects(
                 "linalg.lu_factor: the matrix has no inverse (the pivot 2 is 0): lu_factor_ex takes it",
-                |device| linalg::lu_factor(&of(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?),
+                |device| linalg::lu_factor(&tensor(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?),
             ),
         row("linalg.lu_factor_ex", "singular")
             .input(Fixed(vec![1.0, 2.0, 2.0, 4.0, 1.0, 2.0, 4.0, 6.0]))
@@ -318,9 +318,9 @@ fn lower_upper() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let [rows, columns] = sizes(&x[0]);
-                let (lead, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
-                let above = Array::zeros(&[lead, &[rows, size]].concat());
-                vec![x[0].clone(), above, Array::zeros(&[lead, &[size, columns]].concat())]
+                let (outer, size) = (&x[0].shape[..x[0].rank() - 2], rows.min(columns));
+                let above = Array::zeros(&[outer, &[rows, size]].concat());
+                vec![x[0].clone(), above, Array::zeros(&[outer, &[size, columns]].concat())]
             })
             .rejects("lu_unpack: pivots is i64, expected i32", |device| {
                 linalg::lu_unpack(&zeros(&[2, 2], device)?, &Tensor::ones([2], I64, device)?)

@@ -1,12 +1,12 @@
 //! Rows of norms and condition numbers.
 
 use super::oracles::{Matrix, each, inverse, matrices, svd};
-use super::{of, row, spread, zeros};
+use super::{row, spread, tensor, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::{MatrixNorm, NormOptions, VectorNormOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [vectors(), of_matrices(), conditions(), normalized()].concat()
 }
@@ -149,9 +149,10 @@ fn norm_of(norm: MatrixNorm, matrix: &Matrix) -> f64 {
     }
 }
 
-/// Norms that are a maximum or a sum. The other norms are below.
+/// Norms that are a maximum or a sum, and so exist for matrices without elements.
 const LARGEST: [MatrixNorm; 5] =
     [MatrixNorm::Fro, MatrixNorm::Nuc, MatrixNorm::Order(1.0), MatrixNorm::Order(2.0), MatrixNorm::Order(f64::INFINITY)];
+/// Norms that are a minimum.
 const SMALLEST: [MatrixNorm; 3] =
     [MatrixNorm::Order(-1.0), MatrixNorm::Order(-2.0), MatrixNorm::Order(f64::NEG_INFINITY)];
 
@@ -160,19 +161,19 @@ fn norms_of(x: &Tensor, norms: &[MatrixNorm]) -> Result<Vec<Tensor>> {
 }
 
 fn of_matrices() -> Vec<OpCase> {
-    let of = |name: &str, norms: &'static [MatrixNorm]| {
+    let case = |name: &str, norms: &'static [MatrixNorm]| {
         row("linalg.matrix_norm", name)
             .input(spread())
             .shapes([&[1, 1], &[4, 4], &[4, 3], &[2, 2, 3], &[0, 2, 2]])
             .run(|x| norms_of(&x[0], norms))
             .oracle(|x| {
-                let of = |&norm: &MatrixNorm| each(&x[0], &[], |matrix| vec![norm_of(norm, matrix)]);
-                norms.iter().map(of).collect::<Vec<_>>()
+                let norm_of_each = |&norm: &MatrixNorm| each(&x[0], &[], |matrix| vec![norm_of(norm, matrix)]);
+                norms.iter().map(norm_of_each).collect::<Vec<_>>()
             })
     };
     vec![
-        of("largest", &LARGEST),
-        of("smallest", &SMALLEST),
+        case("largest", &LARGEST),
+        case("smallest", &SMALLEST),
         row("linalg.matrix_norm", "no elements")
             .input(spread())
             .shapes([&[0, 3], &[3, 0], &[2, 0, 1]])
@@ -187,8 +188,8 @@ fn of_matrices() -> Vec<OpCase> {
             })
             .oracle(|x| {
                 let moved = x[0].permute(&[1, 2, 0]);
-                let of = |norm| each(&moved, &[], |matrix| vec![norm_of(norm, matrix)]).reshape(&[1, 2, 1]);
-                NORMS.map(of).to_vec()
+                let norm_of_each = |norm| each(&moved, &[], |matrix| vec![norm_of(norm, matrix)]).reshape(&[1, 2, 1]);
+                NORMS.map(norm_of_each).to_vec()
             })
             .rejects("linalg.matrix_norm: order 3, expected fro, nuc, 1, -1, 2, -2, inf or -inf", |device| {
                 linalg::matrix_norm(&zeros(&[2, 2], device)?, MatrixNorm::Order(3.0), &Default::default())
@@ -242,10 +243,10 @@ fn conditions() -> Vec<OpCase> {
             .shapes([&[1, 1], &[3, 3], &[2, 2, 2]])
             .run(|x| NORMS.iter().map(|&norm| linalg::cond(&x[0], Some(norm))).collect::<Result<Vec<_>>>())
             .oracle(|x| {
-                let of = |norm| {
+                let condition = |norm| {
                     each(&x[0], &[], |matrix| vec![norm_of(norm, matrix) * norm_of(norm, &inverse(matrix))])
                 };
-                NORMS.map(of).to_vec()
+                NORMS.map(condition).to_vec()
             }),
         row("linalg.cond", "no elements")
             .input(spread())
@@ -266,7 +267,7 @@ fn conditions() -> Vec<OpCase> {
                 linalg::cond(&zeros(&[2, 3], device)?, Some(MatrixNorm::Fro))
             })
             .rejects("linalg.cond: the matrix has a NaN or an infinity", |device| {
-                linalg::cond(&of(&[1, 1], &[f64::NAN], device)?, None)
+                linalg::cond(&tensor(&[1, 1], &[f64::NAN], device)?, None)
             }),
     ]
 }

@@ -114,9 +114,9 @@ pub fn gram_schmidt(a: &Matrix, columns: usize) -> (Matrix, Matrix) {
         let mut column: Vec<f64> = a.iter().map(|row| row[j]).collect();
         for _ in 0..2 {
             for (k, base) in q.iter().enumerate() {
-                let part: f64 = base.iter().zip(&column).map(|(x, y)| x * y).sum();
-                r[k][j] += part;
-                column.iter_mut().zip(base).for_each(|(x, y)| *x -= part * y);
+                let projection: f64 = base.iter().zip(&column).map(|(x, y)| x * y).sum();
+                r[k][j] += projection;
+                column.iter_mut().zip(base).for_each(|(x, y)| *x -= projection * y);
             }
         }
         if j < size {
@@ -151,13 +151,13 @@ pub fn tall_svd(a: &Matrix, columns: usize) -> (Matrix, Vec<f64>, Matrix) {
     }
     let mut order: Vec<(f64, usize)> = u.iter().map(|column| dot(column, column).sqrt()).zip(0..).collect();
     order.sort_by(|x, y| y.0.total_cmp(&x.0));
-    let pick = |from: &Matrix, scaled: bool| -> Matrix {
-        let scale = |norm: f64| if scaled { norm } else { 1.0 };
+    let sorted_columns = |from: &Matrix, is_normalized: bool| -> Matrix {
+        let scale = |norm: f64| if is_normalized { norm } else { 1.0 };
         let column = |&(norm, k): &(f64, usize)| from[k].iter().map(|x| x / scale(norm)).collect();
         order.iter().map(column).collect()
     };
     let values = order.iter().map(|pair| pair.0).collect();
-    (transposed(&pick(&u, true), a.len()), values, transposed(&pick(&v, false), columns))
+    (transposed(&sorted_columns(&u, true), a.len()), values, transposed(&sorted_columns(&v, false), columns))
 }
 
 fn rotate(columns: &mut Matrix, i: usize, j: usize, cosine: f64, sine: f64) {
@@ -224,8 +224,8 @@ pub fn exp(a: &Matrix) -> Matrix {
     let (mut term, mut sum) = (identity(size), identity(size));
     for k in 1..30 {
         term = product(&term, &small, size);
-        for (own, row) in term.iter_mut().zip(&mut sum) {
-            for (x, y) in own.iter_mut().zip(row) {
+        for (term_row, sum_row) in term.iter_mut().zip(&mut sum) {
+            for (x, y) in term_row.iter_mut().zip(sum_row) {
                 *x /= f64::from(k);
                 *y += *x;
             }

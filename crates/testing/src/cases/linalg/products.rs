@@ -1,12 +1,12 @@
 //! Rows of powers, exponentials and products.
 
 use super::oracles::{Matrix, each_matrix, exp, identity, inverse, product};
-use super::{of, row, spread, zeros};
+use super::{row, spread, tensor, zeros};
 use crate::oracle;
 use crate::prelude::*;
 use ternion_linalg as linalg;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [powers(), chains(), vectors(), vandermonde()].concat()
 }
@@ -176,7 +176,7 @@ fn vandermonde() -> Vec<OpCase> {
                 Array::from_fn(&shape, |index| x[0].at(&index[..x[0].rank()]).powi(index[x[0].rank()] as i32))
             })
             .rejects("linalg.vander: 0 columns, expected at least 1", |device| {
-                linalg::vander(&of(&[1], &[1.0], device)?, Some(0))
+                linalg::vander(&tensor(&[1], &[1.0], device)?, Some(0))
             })
             .rejects("linalg.vander: expected at least 1 axes, got shape []", |device| {
                 linalg::vander(&zeros(&[], device)?, None)

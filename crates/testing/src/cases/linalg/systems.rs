@@ -1,12 +1,12 @@
 //! Rows of determinants, inverses and linear systems.
 
 use super::oracles::{Matrix, cholesky, each, each_matrix, eliminated, identity, inverse, matrices, pinv, positive};
-use super::{of, positive as positive_tensor, row, spread, zeros};
+use super::{positive as positive_tensor, row, spread, tensor, zeros};
 use crate::prelude::*;
 use ternion_linalg as linalg;
 use ternion_linalg::TriangularOptions;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [determinants(), inverses(), systems(), of_tensors(), triangular(), positive_definite(), least_squares()].concat()
 }
@@ -92,10 +92,10 @@ fn inverses() -> Vec<OpCase> {
             .run(|x| linalg::inv(&x[0]))
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], inverse))
             .rejects("linalg.inv: the matrix is singular", |device| {
-                linalg::inv(&of(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?)
+                linalg::inv(&tensor(&[2, 2], &[1.0, 2.0, 2.0, 4.0], device)?)
             })
             .rejects("linalg.inv: the matrix (of the batch element 1) is singular", |device| {
-                linalg::inv(&of(&[2, 1, 1], &[1.0, 0.0], device)?)
+                linalg::inv(&tensor(&[2, 1, 1], &[1.0, 0.0], device)?)
             })
             .rejects("linalg.inv: matrices of 3 x 2, expected square ones", |device| {
                 linalg::inv(&zeros(&[3, 2], device)?)
@@ -145,8 +145,8 @@ fn systems() -> Vec<OpCase> {
                 Ok((solution.select(0, 1)?, info))
             })
             .oracle(|_| (Array::new(&[2], vec![1.0, 1.0]), Array::new(&[2], vec![2.0, 0.0]))),
-        solving("").on([&[0, 0], &[0, 2]]).on([&[5, 5], &[5, 3]]).on([&[3, 3], &[3, 0]]).double_backward(),
-        solving("broadcast").on([&[2, 1, 3, 3], &[4, 3, 2]]).on([&[3, 3], &[2, 3, 1]]).double_backward(),
+        solve_row("").on([&[0, 0], &[0, 2]]).on([&[5, 5], &[5, 3]]).on([&[3, 3], &[3, 0]]).double_backward(),
+        solve_row("broadcast").on([&[2, 1, 3, 3], &[4, 3, 2]]).on([&[3, 3], &[2, 3, 1]]).double_backward(),
         row("linalg.solve", "vectors")
             .input(spread())
             .input(Uniform(-1.0, 1.0))
@@ -211,15 +211,16 @@ fn last_two_swapped(x: &Array) -> Array {
     x.permute(&order)
 }
 
+/// Returns `a^-1 b`, with leading axes broadcast.
 fn solved(a: &Array, b: &Array) -> Array {
-    let lead = crate::array::broadcast_shape(&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
-    let expand = |x: &Array| x.expand(&[&lead, &x.shape[x.rank() - 2..]].concat());
+    let outer = crate::array::broadcast_shape(&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
+    let expand = |x: &Array| x.expand(&[&outer, &x.shape[x.rank() - 2..]].concat());
     let (a, b) = (expand(a), expand(b));
     let x = matrices(&a).iter().zip(&matrices(&b)).flat_map(|(a, b)| eliminated(a, b).0.concat()).collect();
     Array::new(&b.shape, x)
 }
 
-fn solving(parameters: &str) -> OpCase {
+fn solve_row(parameters: &str) -> OpCase {
     row("linalg.solve", parameters)
         .input(spread())
         .input(Uniform(-1.0, 1.0))
@@ -312,11 +313,11 @@ fn positive_definite() -> Vec<OpCase> {
             .oracle(|x| each_matrix(&x[0], [size(&x[0]); 2], |matrix| cholesky(&positive(matrix))))
             .rejects(
                 "linalg.cholesky: the matrix is not positive definite (the leading minor of order 2 is not)",
-                |device| linalg::cholesky(&of(&[2, 2], &[1.0, 2.0, 2.0, 1.0], device)?, false),
+                |device| linalg::cholesky(&tensor(&[2, 2], &[1.0, 2.0, 2.0, 1.0], device)?, false),
             )
             .rejects(
                 "linalg.cholesky: the matrix (of the batch element 1) is not positive definite (the leading minor of order 1 is not)",
-                |device| linalg::cholesky(&of(&[2, 1, 1], &[1.0, f64::NAN], device)?, true),
+                |device| linalg::cholesky(&tensor(&[2, 1, 1], &[1.0, f64::NAN], device)?, true),
             )
             .rejects("linalg.cholesky: matrices of 2 x 3, expected square ones", |device| {
                 linalg::cholesky(&zeros(&[2, 3], device)?, false)
@@ -327,8 +328,8 @@ fn positive_definite() -> Vec<OpCase> {
             .forward_only("that of a matrix that is not positive definite is not finite")
             .run(|x| {
                 let (lower, minors) = linalg::cholesky_ex(&x[0], false)?;
-                let (upper, others) = linalg::cholesky_ex(&x[0], true)?;
-                Ok(vec![lower, minors, upper, others])
+                let (upper, upper_minors) = linalg::cholesky_ex(&x[0], true)?;
+                Ok(vec![lower, minors, upper, upper_minors])
             })
             .oracle(|_| {
                 let nan = f64::NAN;
@@ -352,7 +353,7 @@ fn positive_definite() -> Vec<OpCase> {
 }
 
 fn least_squares() -> Vec<OpCase> {
-    let pseudo = |x: &Array| {
+    let pseudo_inverse = |x: &Array| {
         let [rows, columns] = [x.shape[x.rank() - 2], x.shape[x.rank() - 1]];
         each_matrix(x, [columns, rows], |matrix| pinv(matrix, columns))
     };
@@ -364,10 +365,10 @@ fn least_squares() -> Vec<OpCase> {
             .run(|x| linalg::pinv(&x[0], Default::default(), false))
             .oracle(move |x| match x[0].elements() {
                 0 => Array::zeros(&[x[0].shape[1], x[0].shape[0]]),
-                _ => pseudo(&x[0]),
+                _ => pseudo_inverse(&x[0]),
             })
             .rejects("linalg.pinv: the matrix has a NaN or an infinity", |device| {
-                linalg::pinv(&of(&[1, 2], &[1.0, f64::NAN], device)?, Default::default(), false)
+                linalg::pinv(&tensor(&[1, 2], &[1.0, f64::NAN], device)?, Default::default(), false)
             }),
         row("linalg.pinv", "hermitian")
             .input(Uniform(-1.0, 1.0))
@@ -389,7 +390,7 @@ fn least_squares() -> Vec<OpCase> {
             .shapes([&[4, 2]])
             .run(|x| linalg::pinv(&x[0].matmul(&x[0].transpose(-2, -1)?)?, Default::default(), false))
             .oracle(move |x| {
-                let p = pseudo(&x[0]);
+                let p = pseudo_inverse(&x[0]);
                 let rows = matrices(&p)[0].clone();
                 Array::from_fn(&[4, 4], |index| (0..2).map(|k| rows[k][index[0]] * rows[k][index[1]]).sum())
             }),
@@ -401,7 +402,7 @@ fn least_squares() -> Vec<OpCase> {
             .on([&[2, 4, 3], &[4, 1]])
             .on([&[2, 4, 3], &[2, 4]])
             .run(|x| Ok(linalg::lstsq(&x[0], &x[1], None)?.solution))
-            .oracle(move |x| least(&x[0], &x[1]))
+            .oracle(move |x| least_squares_solution(&x[0], &x[1]))
             .rejects("linalg.lstsq: right sides of shape [3, 1] for matrices of 2 x 2", |device| {
                 linalg::lstsq(&zeros(&[2, 2], device)?, &zeros(&[3, 1], device)?, None).map(|found| found.solution)
             }),
@@ -414,35 +415,36 @@ fn least_squares() -> Vec<OpCase> {
     ]
 }
 
-fn least(a: &Array, b: &Array) -> Array {
+/// Returns the solution of least norm, by the pseudo-inverse.
+fn least_squares_solution(a: &Array, b: &Array) -> Array {
     let is_vector = b.shape == a.shape[..a.rank() - 1];
     let columns = if is_vector { b.reshape(&[b.shape.clone(), vec![1]].concat()) } else { b.clone() };
-    let lead = crate::array::broadcast_shape(&a.shape[..a.rank() - 2], &columns.shape[..columns.rank() - 2]);
-    let expand = |x: &Array| x.expand(&[&lead, &x.shape[x.rank() - 2..]].concat());
+    let outer = crate::array::broadcast_shape(&a.shape[..a.rank() - 2], &columns.shape[..columns.rank() - 2]);
+    let expand = |x: &Array| x.expand(&[&outer, &x.shape[x.rank() - 2..]].concat());
     let (wide, right) = (expand(a), expand(&columns));
     let [n, k] = [size(&wide), size(&right)];
     let (lefts, rights) = (matrices(&wide), matrices(&right));
     let x = lefts.iter().zip(&rights).flat_map(|(a, b)| super::oracles::product(&pinv(a, n), b, k).concat()).collect();
     let tail: &[usize] = if is_vector { &[n] } else { &[n, k] };
-    Array::new(&[&lead, tail].concat(), x)
+    Array::new(&[&outer, tail].concat(), x)
 }
 
 /// Returns the rank of a matrix of integers: elimination with full pivoting.
 fn rank(matrix: &Matrix) -> f64 {
     let mut rows = matrix.clone();
-    let mut found = 0;
-    while found < rows.len() {
-        let indices = (found..rows.len()).flat_map(|i| (0..rows[i].len()).map(move |j| (i, j)));
+    let mut rank = 0;
+    while rank < rows.len() {
+        let indices = (rank..rows.len()).flat_map(|i| (0..rows[i].len()).map(move |j| (i, j)));
         let largest = indices.max_by(|&(i, j), &(k, l)| rows[i][j].abs().total_cmp(&rows[k][l].abs()));
         let Some((row, column)) = largest.filter(|&(i, j)| rows[i][j].abs() > 1e-9) else { break };
-        rows.swap(found, row);
-        for i in found + 1..rows.len() {
-            let factor = rows[i][column] / rows[found][column];
+        rows.swap(rank, row);
+        for i in rank + 1..rows.len() {
+            let factor = rows[i][column] / rows[rank][column];
             for j in 0..rows[i].len() {
-                rows[i][j] -= factor * rows[found][j];
+                rows[i][j] -= factor * rows[rank][j];
             }
         }
-        found += 1;
+        rank += 1;
     }
-    found as f64
+    rank as f64
 }

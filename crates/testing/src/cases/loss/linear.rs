@@ -6,7 +6,7 @@ use crate::prelude::*;
 use ternion_core::ops::matmul::LinearParameters;
 use ternion_core::{CrossEntropyOptions, LinearCrossEntropyOptions, Reduction};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     super::super::compositions([mean(), sum(), single(), rejected()])
 }
@@ -15,7 +15,7 @@ pub fn rows() -> Vec<OpCase> {
 fn row(parameters: &str) -> OpCase {
     let target = Values::custom(|shapes, position, rng| {
         let (elements, classes) = (shapes[position].iter().product::<usize>(), shapes[1][0] as i64);
-        let class = |ignored: bool, class: i64| if ignored { -100.0 } else { class as f64 };
+        let class = |is_ignored: bool, class: i64| if is_ignored { -100.0 } else { class as f64 };
         (0..elements).map(|_| class(rng.integer(0, 3) == 0, rng.integer(0, classes - 1))).collect()
     });
     OpCase::new("linear_cross_entropy", parameters)

@@ -4,7 +4,7 @@ use super::mean;
 use crate::prelude::*;
 use ternion_core::Reduction;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let pair = |op: &'static str, parameters: &str, x: Values, target: Values| {
         OpCase::new(op, parameters).input(x).input(target)

@@ -1,4 +1,4 @@
-//! Losses with weighted classes.
+//! Losses with weights for classes or for elements.
 
 use super::{CLASS, class_last, losses, mean, picked, soft_losses, some_ignored, weighted_losses};
 use crate::prelude::*;
@@ -7,6 +7,7 @@ use ternion_core::{BceOptions, CrossEntropyOptions, NllOptions, Reduction};
 /// The ignored target, which is not a class.
 const IGNORED: f64 = -100.0;
 
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [
         vec![
@@ -19,15 +20,15 @@ pub fn rows() -> Vec<OpCase> {
             )
             .rejects("cross_entropy: weight has shape [2], expected [3]", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
-                x.cross_entropy_with(&target, by(&Tensor::ones([2], F32, device)?, Reduction::Mean, 0.1))
+                x.cross_entropy_with(&target, weighted_by(&Tensor::ones([2], F32, device)?, Reduction::Mean, 0.1))
             })
             .rejects("cross_entropy: weight is i64, expected a floating dtype", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::zeros([2], I64, device)?);
-                x.cross_entropy_with(&target, by(&Tensor::ones([3], I64, device)?, Reduction::Mean, 0.1))
+                x.cross_entropy_with(&target, weighted_by(&Tensor::ones([3], I64, device)?, Reduction::Mean, 0.1))
             })
             .rejects("cross_entropy: index 3 is out of range for size 3", |device| {
                 let (x, target) = (Tensor::zeros([2, 3], F32, device)?, Tensor::full([2], 3, I64, device)?);
-                x.cross_entropy_with(&target, by(&Tensor::ones([3], F32, device)?, Reduction::Mean, 0.1))
+                x.cross_entropy_with(&target, weighted_by(&Tensor::ones([3], F32, device)?, Reduction::Mean, 0.1))
             }),
         probabilities(),
         log_probabilities(),
@@ -48,11 +49,12 @@ fn huber(x: f64, t: f64) -> f64 {
     if d <= 1.5 { d * d / 2.0 } else { 1.5 * (d - 0.75) }
 }
 
-/// Losses with a weight for each element, with all reductions.
+/// Losses with a weight for each element, with all reductions. The sum is divided by that of the
+/// weights if `divides_by_weights`, otherwise by the number of elements.
 fn elements(
     op: &'static str,
     loss: fn(f64, f64) -> f64,
-    divides: bool,
+    divides_by_weights: bool,
     run: fn(&[Tensor], Reduction) -> Result<Tensor>,
 ) -> Vec<OpCase> {
     let row = |name: &str, reduction: Reduction| {
@@ -67,7 +69,7 @@ fn elements(
                 let losses = x[0].zip(&x[1], loss).zip(&x[2], |loss, weight| loss * weight);
                 match reduction {
                     Reduction::None => losses,
-                    Reduction::Mean if divides => Array::scalar(losses.sum() / x[2].sum()),
+                    Reduction::Mean if divides_by_weights => Array::scalar(losses.sum() / x[2].sum()),
                     Reduction::Mean => mean(&losses),
                     _ => Array::scalar(losses.sum()),
                 }
@@ -110,7 +112,7 @@ fn logits(name: &str, reduction: Reduction) -> OpCase {
         })
 }
 
-fn by(weight: &Tensor, reduction: Reduction, label_smoothing: f64) -> CrossEntropyOptions<'_> {
+fn weighted_by(weight: &Tensor, reduction: Reduction, label_smoothing: f64) -> CrossEntropyOptions<'_> {
     CrossEntropyOptions { weight: Some(weight), reduction, label_smoothing, ..Default::default() }
 }
 
@@ -122,7 +124,7 @@ fn indices(parameters: &str, reduction: Reduction, smoothing: f64) -> OpCase {
         .on([&[7, 5], &[7], &[5]])
         .on([&[2, 5, 3], &[2, 3], &[5]])
         .f32_limit(8e-6, 2e-6)
-        .run(move |x| x[0].cross_entropy_with(&x[1], by(&x[2], reduction, smoothing)))
+        .run(move |x| x[0].cross_entropy_with(&x[1], weighted_by(&x[2], reduction, smoothing)))
         .oracle(move |x| {
             let weight = |target: f64| if target == IGNORED { 0.0 } else { x[2].data[target as usize] };
             let weights = x[1].map(weight);
@@ -156,7 +158,7 @@ fn probabilities() -> OpCase {
         .on([&[7, 5], &[7, 5], &[5]])
         .on([&[2, 5, 3], &[2, 5, 3], &[5]])
         .f32_limit(8e-6, 2e-6)
-        .run(|x| x[0].cross_entropy_with(&x[1], by(&x[2], Reduction::Mean, 0.1)))
+        .run(|x| x[0].cross_entropy_with(&x[1], weighted_by(&x[2], Reduction::Mean, 0.1)))
         .oracle(|x| {
             let (axis, classes) = (usize::from(x[0].rank() > 1), x[2].elements() as f64);
             let weighted =
@@ -165,7 +167,7 @@ fn probabilities() -> OpCase {
         })
         .rejects("cross_entropy: weight has shape [2], expected [3]", |device| {
             let x = Tensor::zeros([2, 3], F32, device)?;
-            x.cross_entropy_with(&x, by(&Tensor::ones([2], F32, device)?, Reduction::Mean, 0.0))
+            x.cross_entropy_with(&x, weighted_by(&Tensor::ones([2], F32, device)?, Reduction::Mean, 0.0))
         })
 }
 

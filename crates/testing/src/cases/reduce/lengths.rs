@@ -13,13 +13,13 @@ pub(super) fn beyond_their_squares() -> Vec<OpCase> {
             .dtypes(&[F64, F32])
             .forward_only("the gradient is its own row")
     };
-    let length = |x: &[f64]| x.iter().fold(0.0, |length: f64, x| length.hypot(*x));
+    let norm = |x: &[f64]| x.iter().fold(0.0, |norm: f64, x| norm.hypot(*x));
     let mut rows = vec![
         row("norm", "beyond its squares")
             .run(|x| Ok(vec![x[0].norm(1)?, x[0].norm_keep(1)?, x[0].norm(0)?, x[0].norm(..)?]))
             .oracle(move |x| {
-                let of = |axes: &[usize], keep| x[0].reduce(axes, keep, length);
-                vec![of(&[1], Keep::No), of(&[1], Keep::Yes), of(&[0], Keep::No), of(&[0, 1], Keep::No)]
+                let reduced = |axes: &[usize], keep| x[0].reduce(axes, keep, norm);
+                vec![reduced(&[1], Keep::No), reduced(&[1], Keep::Yes), reduced(&[0], Keep::No), reduced(&[0, 1], Keep::No)]
             }),
         row("var", "as std, beyond its squares")
             .run(|x| x[0].std(1, 1.0))
@@ -66,8 +66,8 @@ fn variances_near_the_largest() -> [OpCase; 3] {
 
 fn std(x: &[f64]) -> f64 {
     let center = mean(x);
-    let length = x.iter().fold(0.0f64, |length, x| length.hypot(x - center));
-    length / (x.len() as f64 - 1.0).sqrt()
+    let norm = x.iter().fold(0.0f64, |norm, x| norm.hypot(x - center));
+    norm / (x.len() as f64 - 1.0).sqrt()
 }
 
 /// Numbers whose sum and pairwise differences exceed the range of f32 and bf16, although their mean
@@ -84,7 +84,7 @@ fn beyond_their_sum() -> OpCase {
             Ok(vec![std, mean, mean_of_var, x[0].std(1, 1.0)?])
         })
         .oracle(|x| {
-            let of = |keep, f: fn(&[f64]) -> f64| x[0].reduce(&[1], keep, f);
-            vec![of(Keep::No, std), of(Keep::No, mean), of(Keep::Yes, mean), of(Keep::No, std)]
+            let reduced = |keep, f: fn(&[f64]) -> f64| x[0].reduce(&[1], keep, f);
+            vec![reduced(Keep::No, std), reduced(Keep::No, mean), reduced(Keep::Yes, mean), reduced(Keep::No, std)]
         })
 }

@@ -4,20 +4,20 @@ use super::mean;
 use crate::prelude::*;
 use ternion_core::{MultiMarginOptions, Reduction};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [margins(), labels(), soft()].concat()
 }
 
-/// Numbers whose differences are never the margin 1 or 0.75: multiples of 1/7.
-fn clear() -> Values {
+/// Numbers whose differences are multiples of 3/14, and so never the margin 1 or 0.75.
+fn clear_of_margins() -> Values {
     Values::custom(|shapes, position, rng| {
         let count: usize = shapes[position].iter().product();
         rng.permutation(count).into_iter().map(|k| (k as f64 - count as f64 / 2.0) * 3.0 / 14.0).collect()
     })
 }
 
-/// Returns the last axis as rows.
+/// Returns the slices along the last axis.
 fn rows_of(x: &Array) -> Vec<&[f64]> {
     x.data.chunks(x.shape[x.rank() - 1].max(1)).collect()
 }
@@ -25,12 +25,12 @@ fn rows_of(x: &Array) -> Vec<&[f64]> {
 fn margin_losses(x: &Array, target: &Array, p: i32, margin: f64, weight: Option<&Array>) -> Array {
     let losses = rows_of(x).into_iter().zip(&target.data).map(|(row, &target)| {
         let target = target as usize;
-        let part = |(class, &x): (usize, &f64)| match class == target {
+        let term = |(class, &x): (usize, &f64)| match class == target {
             true => 0.0,
             false => (margin - row[target] + x).max(0.0).powi(p),
         };
         let weight = weight.map_or(1.0, |weight| weight.data[target]);
-        weight * row.iter().enumerate().map(part).sum::<f64>() / row.len() as f64
+        weight * row.iter().enumerate().map(term).sum::<f64>() / row.len() as f64
     });
     Array::new(&target.shape, losses.collect())
 }
@@ -38,7 +38,7 @@ fn margin_losses(x: &Array, target: &Array, p: i32, margin: f64, weight: Option<
 fn margins() -> Vec<OpCase> {
     let row = |parameters: &str| {
         OpCase::new("multi_margin_loss", parameters)
-            .input(clear())
+            .input(clear_of_margins())
             .input(Input::index(Values::custom(|shapes, position, rng| {
                 let classes = shapes[0][shapes[0].len() - 1] as i64;
                 (0..shapes[position].iter().product()).map(|_| rng.integer(0, classes - 1) as f64).collect()
@@ -103,7 +103,7 @@ fn label_losses(x: &Array, target: &Array) -> Array {
 
 fn labels() -> Vec<OpCase> {
     let row = |parameters: &str| {
-        OpCase::new("multilabel_margin_loss", parameters).input(clear()).input(Input::index(Values::custom(
+        OpCase::new("multilabel_margin_loss", parameters).input(clear_of_margins()).input(Input::index(Values::custom(
             |shapes, position, rng| {
                 let shape = &shapes[position];
                 let classes = shape[shape.len() - 1];
@@ -146,7 +146,7 @@ fn labels() -> Vec<OpCase> {
 
 fn soft() -> Vec<OpCase> {
     let loss = |x: f64, t: f64| x.max(0.0) - x * t + (-x.abs()).exp().ln_1p();
-    let of_classes = |x: &Array| x.reduce(&[x.rank() - 1], Keep::No, |row| row.iter().sum::<f64>() / row.len() as f64);
+    let class_mean = |x: &Array| x.reduce(&[x.rank() - 1], Keep::No, |row| row.iter().sum::<f64>() / row.len() as f64);
     let row = |parameters: &str| {
         OpCase::new("multilabel_soft_margin_loss", parameters).input(Uniform(-9.0, 9.0)).input(Uniform(0.0, 1.0))
     };
@@ -156,7 +156,7 @@ fn soft() -> Vec<OpCase> {
             .double_backward()
             .f32_limit(2e-6, 2e-6)
             .run(|x| x[0].multilabel_soft_margin_loss(&x[1], None, Reduction::None))
-            .oracle(move |x| of_classes(&x[0].zip(&x[1], loss)))
+            .oracle(move |x| class_mean(&x[0].zip(&x[1], loss)))
             .rejects("multilabel_soft_margin_loss: logits without an axis of classes", |device| {
                 let x = Tensor::zeros((), F32, device)?;
                 x.multilabel_soft_margin_loss(&x, None, Reduction::Mean)

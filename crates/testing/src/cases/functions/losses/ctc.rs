@@ -5,7 +5,7 @@
 use crate::prelude::*;
 use ternion_core::{CtcOptions, Reduction};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     vec![padded(), sequential_targets(), single_sequence(), means(), infeasible(), infinite()]
 }
@@ -32,18 +32,20 @@ fn loss(x: &Array, row: usize, steps: usize, target: &[usize], blank: usize) -> 
     -probability.ln()
 }
 
-const INPUTS: [usize; 3] = [5, 3, 4];
-const TARGETS: [usize; 3] = [2, 1, 0];
-/// Padding after the end of a target is never read.
+/// The numbers of steps of the three sequences of a batch, and the lengths of their targets.
+const INPUT_LENGTHS: [usize; 3] = [5, 3, 4];
+const TARGET_LENGTHS: [usize; 3] = [2, 1, 0];
+/// The targets as a matrix `[batch, length]`. Padding after the end of a target is never read.
 const PADDED: [i64; 6] = [1, 1, 2, 77, -5, -1];
 
+/// Returns the targets of the three sequences.
 fn labels(blank: usize) -> [Vec<usize>; 3] {
     // The first target needs a blank between its repeated symbols.
     if blank == 0 { [vec![1, 1], vec![2], vec![]] } else { [vec![0, 0], vec![1], vec![]] }
 }
 
 fn losses(x: &Array, blank: usize) -> Array {
-    let all = (0..3).map(|row| loss(x, row, INPUTS[row], &labels(blank)[row], blank));
+    let all = (0..3).map(|row| loss(x, row, INPUT_LENGTHS[row], &labels(blank)[row], blank));
     Array::new(&[3], all.collect())
 }
 
@@ -61,7 +63,7 @@ fn padded() -> OpCase {
         .double_backward()
         .run(|x| {
             let targets = Tensor::from_slice(&PADDED, [3, 2], x[0].device())?;
-            x[0].ctc_loss(&targets, &INPUTS, &TARGETS, none(0))
+            x[0].ctc_loss(&targets, &INPUT_LENGTHS, &TARGET_LENGTHS, none(0))
         })
         .oracle(|x| losses(&x[0], 0))
         .rejects("ctc_loss: an input length of 6 for 5 steps", rejected_call(&[6, 1], &[1, 1], 0))
@@ -83,13 +85,13 @@ fn padded() -> OpCase {
 }
 
 fn rejected_call(
-    inputs: &'static [usize],
-    targets: &'static [usize],
+    input_lengths: &'static [usize],
+    target_lengths: &'static [usize],
     blank: usize,
 ) -> impl Fn(&Device) -> Result<Tensor> + Send + Sync + 'static {
     move |device| {
         let labels = Tensor::zeros([2, 2], I64, device)?;
-        Tensor::zeros([5, 2, 3], F32, device)?.ctc_loss(&labels, inputs, targets, none(blank))
+        Tensor::zeros([5, 2, 3], F32, device)?.ctc_loss(&labels, input_lengths, target_lengths, none(blank))
     }
 }
 
@@ -98,7 +100,7 @@ fn sequential_targets() -> OpCase {
         .on([&[5, 3, 3]])
         .run(|x| {
             let targets = Tensor::from_slice(&[0i32, 0, 1], [3], x[0].device())?;
-            x[0].ctc_loss(&targets, &INPUTS, &TARGETS, none(2))
+            x[0].ctc_loss(&targets, &INPUT_LENGTHS, &TARGET_LENGTHS, none(2))
         })
         .oracle(|x| losses(&x[0], 2))
 }
@@ -119,7 +121,7 @@ fn means() -> OpCase {
         .on([&[5, 3, 3]])
         .run(|x| {
             let targets = Tensor::from_slice(&PADDED, [3, 2], x[0].device())?;
-            x[0].ctc_loss(&targets, &INPUTS, &TARGETS, CtcOptions::default())
+            x[0].ctc_loss(&targets, &INPUT_LENGTHS, &TARGET_LENGTHS, CtcOptions::default())
         })
         .oracle(|x| {
             let losses = losses(&x[0], 0);

@@ -4,7 +4,7 @@ use super::mean;
 use crate::prelude::*;
 use ternion_core::{Reduction, TripletOptions};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [similarities(), lengths(), embeddings(), triplets()].concat()
 }
@@ -19,7 +19,7 @@ fn sums(x: &Array) -> Array {
 }
 
 fn similarities() -> Vec<OpCase> {
-    let along = |axis: usize, eps: f64| {
+    let oracle = |axis: usize, eps: f64| {
         move |x: &[Array]| {
             let sum = |x: Array| x.reduce(&[axis], Keep::No, |row| row.iter().sum());
             let length = move |x: &Array| sum(x.map(|x| x * x)).map(|s: f64| s.sqrt().max(eps));
@@ -40,7 +40,7 @@ fn similarities() -> Vec<OpCase> {
             .on([&[3, 5], &[1, 5]])
             .double_backward()
             .run(|x| x[0].cosine_similarity(&x[1], 1, 1e-8))
-            .oracle(along(1, 1e-8))
+            .oracle(oracle(1, 1e-8))
             .adversarial("zeros", [Array::zeros(&[1, 3]), Array::full(&[1, 3], 2.0)])
             .rejects("cosine_similarity: axis 1 on shape [3]", |device| {
                 let x = Tensor::zeros([3], F32, device)?;
@@ -51,14 +51,14 @@ fn similarities() -> Vec<OpCase> {
             .input(Uniform(-0.1, 0.1))
             .shapes([&[5, 3]])
             .run(|x| x[0].cosine_similarity(&x[1], 0, 0.5))
-            .oracle(along(0, 0.5)),
+            .oracle(oracle(0, 0.5)),
     ]
 }
 
 fn norm(row: &[f64], p: f64) -> f64 {
     match p {
         0.0 => row.iter().filter(|&&x| x != 0.0).count() as f64,
-        f64::INFINITY => row.iter().fold(0.0, |most, x| x.abs().max(most)),
+        f64::INFINITY => row.iter().fold(0.0, |largest, x| x.abs().max(largest)),
         _ => row.iter().map(|x| x.abs().powf(p)).sum::<f64>().powf(1.0 / p),
     }
 }
@@ -180,7 +180,7 @@ fn triplets() -> Vec<OpCase> {
             .oracle(move |x| losses(x, swap))
     };
     // A half-precision distance is rounded before it is reduced.
-    let of_any = row("triplet_margin_with_distance_loss", true).dtypes(&[F64, F32]);
+    let with_distance = row("triplet_margin_with_distance_loss", true).dtypes(&[F64, F32]);
     vec![
         row("triplet_margin_loss", false)
             .rejects("triplet_margin_loss: margin -1, expected above 0", rejected_call(-1.0))
@@ -193,7 +193,7 @@ fn triplets() -> Vec<OpCase> {
                 },
             ),
         row("triplet_margin_loss", true),
-        of_any.rejects("triplet_margin_with_distance_loss: margin -1, expected above 0", |device| {
+        with_distance.rejects("triplet_margin_with_distance_loss: margin -1, expected above 0", |device| {
             let x = Tensor::zeros([3, 2], F32, device)?;
             let options = TripletOptions { margin: -1.0, ..TripletOptions::default() };
             x.triplet_margin_with_distance_loss(&x, &x, |a, _| Ok(a.clone()), options)

@@ -5,7 +5,7 @@ use crate::prelude::*;
 use std::f64::consts::TAU;
 use ternion_core::{GaussianNllOptions, PoissonNllOptions, Reduction, enable_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [poisson(), gaussian(), binary()].concat()
 }

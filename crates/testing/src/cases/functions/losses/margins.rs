@@ -4,7 +4,7 @@ use super::{mean, signs};
 use crate::prelude::*;
 use ternion_core::{Reduction, enable_grad};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [soft(), hinge(), ranking()].concat()
 }
@@ -44,10 +44,10 @@ fn some_neither() -> Input {
 
 fn hinge() -> Vec<OpCase> {
     let loss = |x: f64, t: f64| {
-        let within = if x > 1.5 { 0.0 } else { 1.5 - x };
+        let below_margin = if x > 1.5 { 0.0 } else { 1.5 - x };
         // NaN is preserved: no comparison with it holds.
-        let within = if x.is_nan() { x } else { within };
-        (if t == -1.0 { 0.0 } else { x }) + (if t == 1.0 { 0.0 } else { within })
+        let below_margin = if x.is_nan() { x } else { below_margin };
+        (if t == -1.0 { 0.0 } else { x }) + (if t == 1.0 { 0.0 } else { below_margin })
     };
     vec![
         OpCase::new("hinge_embedding_loss", "margin=1.5 none")

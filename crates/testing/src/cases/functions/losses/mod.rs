@@ -9,7 +9,7 @@ mod distances;
 mod likelihoods;
 mod margins;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     [classes::rows(), ctc::rows(), distances::rows(), likelihoods::rows(), margins::rows()].concat()
 }

@@ -1,72 +1,72 @@
 //! Rows of adaptive pools, whose windows depend on the output size, of fractional pools with random
 //! offsets, and of unpooling.
 
-use super::windows::{combinations, each_window, position, winner};
+use super::windows::{combinations, each_window, position, first_maximum};
 use crate::prelude::*;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub(super) fn rows() -> Vec<OpCase> {
-    [means(), largest(), fractional(), unpooled()].concat()
+    [means(), maxima(), fractional(), unpooled()].concat()
 }
 
-/// Returns part `at` of `count` of `size` elements: from the floor of its start to the ceiling of
-/// its end.
-fn part(at: usize, count: usize, size: usize) -> Vec<usize> {
+/// Returns the indices in window `at` of the `count` windows of an axis of `size` elements: from
+/// the floor of its start to the ceiling of its end.
+fn adaptive_window(at: usize, count: usize, size: usize) -> Vec<usize> {
     (at * size / count..((at + 1) * size).div_ceil(count)).collect()
 }
 
-fn mean_of_parts(x: &Array, size: &[usize]) -> Array {
-    let lists = |axis: usize, at: usize| part(at, size[axis], x.shape[2 + axis]);
+fn adaptive_mean(x: &Array, size: &[usize]) -> Array {
+    let lists = |axis: usize, at: usize| adaptive_window(at, size[axis], x.shape[2 + axis]);
     each_window(x, size, lists, |_, elements| {
         elements.iter().map(|element| element.1).sum::<f64>() / elements.len() as f64
     })
 }
 
-fn largest_of_parts(x: &Array, size: &[usize]) -> (Array, Array) {
-    let lists = |axis: usize, at: usize| part(at, size[axis], x.shape[2 + axis]);
-    let of = |f: fn((usize, f64)) -> f64| {
-        each_window(x, size, lists, |_, elements| f(winner(elements.into_iter())))
+fn adaptive_max(x: &Array, size: &[usize]) -> (Array, Array) {
+    let lists = |axis: usize, at: usize| adaptive_window(at, size[axis], x.shape[2 + axis]);
+    let result = |f: fn((usize, f64)) -> f64| {
+        each_window(x, size, lists, |_, elements| f(first_maximum(elements.into_iter())))
     };
-    (of(|found| found.1), of(|found| found.0 as f64))
+    (result(|maximum| maximum.1), result(|maximum| maximum.0 as f64))
 }
 
 fn means() -> Vec<OpCase> {
     let row = |op: &'static str, size: &[usize]| {
         OpCase::new(op, format!("to {size:?}")).input(Uniform(-4.0, 4.0)).f32_limit(2e-6, 2e-6).double_backward()
     };
-    let of_one = |size: usize| {
+    let case_1d = |size: usize| {
         row("adaptive_avg_pool1d", &[size])
             .on([&[2, 3, 6]])
             .on([&[1, 1, 7]])
             .run(move |x| x[0].adaptive_avg_pool1d([size]))
-            .oracle(move |x| mean_of_parts(&x[0], &[size]))
+            .oracle(move |x| adaptive_mean(&x[0], &[size]))
     };
-    let of_three = |size: [usize; 3]| {
+    let case_3d = |size: [usize; 3]| {
         row("adaptive_avg_pool3d", &size)
             .on([&[2, 1, 4, 3, 5]])
             .on([&[1, 2, 2, 3, 3]])
             .run(move |x| x[0].adaptive_avg_pool3d(size))
-            .oracle(move |x| mean_of_parts(&x[0], &size))
+            .oracle(move |x| adaptive_mean(&x[0], &size))
     };
     vec![
-        of_one(1),
-        of_one(4).on([&[0, 2, 5]]).rejects("adaptive_avg_pool1d: image of [0] to [2]", |device| {
+        case_1d(1),
+        case_1d(4).on([&[0, 2, 5]]).rejects("adaptive_avg_pool1d: image of [0] to [2]", |device| {
             Tensor::zeros([1, 1, 0], F32, device)?.adaptive_avg_pool1d([2])
         }),
-        of_one(9).adversarial(
+        case_1d(9).adversarial(
             "special",
             [Array::new(&[1, 1, 5], vec![1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0])],
         ),
-        of_one(0),
-        of_three([1, 1, 1]),
-        of_three([3, 2, 4]).rejects("adaptive_avg_pool3d: input is i64, expected a floating dtype", |device| {
+        case_1d(0),
+        case_3d([1, 1, 1]),
+        case_3d([3, 2, 4]).rejects("adaptive_avg_pool3d: input is i64, expected a floating dtype", |device| {
             Tensor::zeros([1, 1, 2, 2, 2], I64, device)?.adaptive_avg_pool3d([1, 1, 1])
         }),
-        of_three([2, 0, 2]),
+        case_3d([2, 0, 2]),
     ]
 }
 
-fn largest() -> Vec<OpCase> {
+fn maxima() -> Vec<OpCase> {
     let row = |op: &'static str, size: &[usize]| {
         OpCase::new(op, format!("to {size:?}"))
             .input(Distinct)
@@ -75,42 +75,42 @@ fn largest() -> Vec<OpCase> {
             .double_backward()
             .differentiable_outputs(1)
     };
-    let of_one = |size: usize| {
+    let case_1d = |size: usize| {
         row("adaptive_max_pool1d", &[size])
             .on([&[2, 3, 6]])
             .on([&[1, 1, 7]])
             .run(move |x| x[0].adaptive_max_pool1d([size]))
-            .oracle(move |x| largest_of_parts(&x[0], &[size]))
+            .oracle(move |x| adaptive_max(&x[0], &[size]))
     };
-    let of_two = |size: [usize; 2]| {
+    let case_2d = |size: [usize; 2]| {
         row("adaptive_max_pool2d", &size)
             .on([&[2, 2, 4, 5]])
             .on([&[1, 1, 3, 7]])
             .run(move |x| x[0].adaptive_max_pool2d(size))
-            .oracle(move |x| largest_of_parts(&x[0], &size))
+            .oracle(move |x| adaptive_max(&x[0], &size))
     };
-    let of_three = |size: [usize; 3]| {
+    let case_3d = |size: [usize; 3]| {
         row("adaptive_max_pool3d", &size)
             .on([&[2, 1, 4, 3, 5]])
             .on([&[0, 2, 2, 3, 3]])
             .run(move |x| x[0].adaptive_max_pool3d(size))
-            .oracle(move |x| largest_of_parts(&x[0], &size))
+            .oracle(move |x| adaptive_max(&x[0], &size))
     };
     let special = vec![1.0, f64::NAN, 9.0, f64::NEG_INFINITY, f64::NEG_INFINITY, f64::NAN];
     vec![
-        of_one(1),
-        of_one(4).rejects("adaptive_max_pool1d: input is bool, expected a number", |device| {
+        case_1d(1),
+        case_1d(4).rejects("adaptive_max_pool1d: input is bool, expected a number", |device| {
             Tensor::zeros([1, 1, 4], Bool, device)?.adaptive_max_pool1d([2])
         }),
-        of_one(9),
-        of_one(0),
-        of_two([1, 2]),
-        of_two([3, 4]).adversarial("nan", [Array::new(&[1, 1, 2, 3], special)]),
-        of_two([5, 0]).rejects("adaptive_max_pool2d: expected 4 axes, got shape [2, 3, 4]", |device| {
+        case_1d(9),
+        case_1d(0),
+        case_2d([1, 2]),
+        case_2d([3, 4]).adversarial("nan", [Array::new(&[1, 1, 2, 3], special)]),
+        case_2d([5, 0]).rejects("adaptive_max_pool2d: expected 4 axes, got shape [2, 3, 4]", |device| {
             Tensor::zeros([2, 3, 4], F32, device)?.adaptive_max_pool2d([2, 2])
         }),
-        of_three([1, 1, 1]),
-        of_three([3, 2, 4]),
+        case_3d([1, 1, 1]),
+        case_3d([3, 2, 4]),
     ]
 }
 
@@ -123,14 +123,16 @@ fn begin(at: usize, count: usize, last: usize, sample: f64) -> usize {
     (((at as f64 + sample) * distance).floor() - (sample * distance).floor()) as usize
 }
 
-fn fractional_pool(x: &[Array], kernel: &[usize], size: &[usize], order: &[usize]) -> (Array, Array) {
+/// Returns the maxima of fractional windows and their positions. The sample of each axis is element
+/// `sample_of_axis[axis]` of the last axis of the samples.
+fn fractional_pool(x: &[Array], kernel: &[usize], size: &[usize], sample_of_axis: &[usize]) -> (Array, Array) {
     let (image, samples) = (&x[0], &x[1]);
     let sizes = &image.shape[2..];
-    let of = |f: fn((usize, f64)) -> f64| {
+    let result = |f: fn((usize, f64)) -> f64| {
         Array::from_fn(&[&image.shape[..2], size].concat(), |at| {
             let lists: Vec<Vec<usize>> = (0..size.len())
                 .map(|axis| {
-                    let sample = samples.at(&[at[0], at[1], order[axis]]);
+                    let sample = samples.at(&[at[0], at[1], sample_of_axis[axis]]);
                     let first = begin(at[2 + axis], size[axis], sizes[axis] - kernel[axis], sample);
                     (first..first + kernel[axis]).collect()
                 })
@@ -138,10 +140,10 @@ fn fractional_pool(x: &[Array], kernel: &[usize], size: &[usize], order: &[usize
             let window_indices = combinations(&lists)
                 .into_iter()
                 .map(|inner| (position(&inner, sizes), image.at(&[&at[..2], &inner[..]].concat())));
-            f(winner(window_indices))
+            f(first_maximum(window_indices))
         })
     };
-    (of(|found| found.1), of(|found| found.0 as f64))
+    (result(|maximum| maximum.1), result(|maximum| maximum.0 as f64))
 }
 
 fn fractional() -> Vec<OpCase> {
@@ -154,20 +156,20 @@ fn fractional() -> Vec<OpCase> {
             .differentiable_outputs(1)
     };
     // Exact distances: a different rounding must not select a different window.
-    let of_two = |kernel: [usize; 2], size: [usize; 2]| {
+    let case_2d = |kernel: [usize; 2], size: [usize; 2]| {
         row("fractional_max_pool2d", &kernel, &size)
             .on([&[2, 3, 7, 8], &[2, 3, 2]])
             .run(move |x| x[0].fractional_max_pool2d(kernel, size, &x[1]))
             .oracle(move |x| fractional_pool(x, &kernel, &size, &[1, 0]))
     };
-    let of_three = |kernel: [usize; 3], size: [usize; 3]| {
+    let case_3d = |kernel: [usize; 3], size: [usize; 3]| {
         row("fractional_max_pool3d", &kernel, &size)
             .on([&[1, 2, 5, 4, 6], &[1, 2, 3]])
             .run(move |x| x[0].fractional_max_pool3d(kernel, size, &x[1]))
             .oracle(move |x| fractional_pool(x, &kernel, &size, &[0, 1, 2]))
     };
     vec![
-        of_two([2, 1], [3, 5])
+        case_2d([2, 1], [3, 5])
             .rejects(
                 "fractional_max_pool2d: windows [2, 2] to size [4, 3] of an image of [4, 4], expected size + kernel - 1 within the image",
                 |device| {
@@ -179,9 +181,9 @@ fn fractional() -> Vec<OpCase> {
                 let samples = Tensor::zeros([1, 1, 3], F32, device)?;
                 Tensor::zeros([1, 1, 4, 4], F32, device)?.fractional_max_pool2d([2, 2], [2, 2], &samples)
             }),
-        of_two([3, 2], [1, 5]),
-        of_three([2, 2, 2], [3, 1, 3]),
-        of_three([1, 2, 3], [3, 2, 3]).rejects(
+        case_2d([3, 2], [1, 5]),
+        case_3d([2, 2, 2], [3, 1, 3]),
+        case_3d([1, 2, 3], [3, 2, 3]).rejects(
             "fractional_max_pool3d: input is i64, expected a floating dtype",
             |device| {
                 let samples = Tensor::zeros([1, 1, 3], F32, device)?;

@@ -8,19 +8,19 @@ use ternion_core::PoolOptions;
 pub(super) use windows::combinations;
 use windows::{avg_pool, lp_pool, max_pool, text};
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
-    [largest(), means(), divided(), powers(), huge_windows(), adaptive::rows()].concat()
+    [maxima(), means(), divided(), powers(), huge_windows(), adaptive::rows()].concat()
 }
 
-const LOW: f64 = f64::NEG_INFINITY;
+const NEG_INFINITY: f64 = f64::NEG_INFINITY;
 
 fn plain<const N: usize>(kernel: [usize; N]) -> PoolOptions<N> {
     PoolOptions::new(kernel)
 }
 
 /// Windows of one axis: adjacent, overlapping, padded, dilated, cut at the end.
-fn of_one() -> Vec<PoolOptions<1>> {
+fn options_1d() -> Vec<PoolOptions<1>> {
     vec![
         plain([2]),
         PoolOptions { stride: [1], padding: [1], ..plain([3]) },
@@ -30,7 +30,7 @@ fn of_one() -> Vec<PoolOptions<1>> {
     ]
 }
 
-fn of_three() -> Vec<PoolOptions<3>> {
+fn options_3d() -> Vec<PoolOptions<3>> {
     vec![
         plain([2, 1, 2]),
         PoolOptions { stride: [1, 2, 1], padding: [1, 0, 1], ..plain([2, 3, 2]) },
@@ -57,19 +57,19 @@ fn max_row<const N: usize>(
         .oracle(move |x| max_pool(&x[0], &options))
 }
 
-fn largest() -> Vec<OpCase> {
+fn maxima() -> Vec<OpCase> {
     let mut rows = Vec::new();
-    for options in of_one() {
+    for options in options_1d() {
         rows.push(max_row("max_pool1d", options, Tensor::max_pool1d_with_positions).also(INTEGERS).on([&[2, 3, 7]]).on([&[1, 1, 9]]));
     }
-    rows[1] = rejecting_rows(
+    rows[1] = rejecting_1d(
         rows[1]
             .clone()
             .on([&[0, 2, 5]])
-            .adversarial("only -infinity", [Array::full(&[1, 2, 4], LOW)])
-            .adversarial("nan", [Array::new(&[1, 1, 6], vec![1.0, f64::NAN, 9.0, f64::INFINITY, f64::NAN, LOW])]),
+            .adversarial("only -infinity", [Array::full(&[1, 2, 4], NEG_INFINITY)])
+            .adversarial("nan", [Array::new(&[1, 1, 6], vec![1.0, f64::NAN, 9.0, f64::INFINITY, f64::NAN, NEG_INFINITY])]),
     );
-    for options in of_three() {
+    for options in options_3d() {
         rows.push(
             max_row("max_pool3d", options, Tensor::max_pool3d_with_positions)
                 .also(INTEGERS)
@@ -78,11 +78,11 @@ fn largest() -> Vec<OpCase> {
         );
     }
     let last = rows.pop().expect("there are rows");
-    let special = vec![1.0, f64::NAN, 9.0, LOW, 3.0, 2.0, f64::NAN, f64::INFINITY, LOW, LOW, LOW, 0.0];
+    let special = vec![1.0, f64::NAN, 9.0, NEG_INFINITY, 3.0, 2.0, f64::NAN, f64::INFINITY, NEG_INFINITY, NEG_INFINITY, NEG_INFINITY, 0.0];
     rows.push(
-        rejecting_volumes(last)
+        rejecting_3d(last)
             .on([&[0, 2, 3, 3, 3]])
-            .adversarial("only -infinity", [Array::full(&[1, 1, 3, 2, 2], LOW)])
+            .adversarial("only -infinity", [Array::full(&[1, 1, 3, 2, 2], NEG_INFINITY)])
             .adversarial("nan", [Array::new(&[1, 1, 3, 2, 2], special)]),
     );
     // The rows of the pooling ops test these options in floating dtypes.
@@ -98,7 +98,7 @@ fn largest() -> Vec<OpCase> {
     rows
 }
 
-fn rejecting_rows(row: OpCase) -> OpCase {
+fn rejecting_1d(row: OpCase) -> OpCase {
     row.rejects("max_pool1d: expected 3 axes, got shape [4, 4]", |device| {
         Tensor::zeros([4, 4], F32, device)?.max_pool1d(plain([2]))
     })
@@ -126,7 +126,7 @@ fn rejecting_rows(row: OpCase) -> OpCase {
     )
 }
 
-fn rejecting_volumes(row: OpCase) -> OpCase {
+fn rejecting_3d(row: OpCase) -> OpCase {
     row.rejects("max_pool3d: expected 5 axes, got shape [1, 4, 4, 4]", |device| {
         Tensor::zeros([1, 4, 4, 4], F32, device)?.max_pool3d(plain([2, 2, 2]))
     })
@@ -161,20 +161,20 @@ fn mean_row<const N: usize>(
 
 fn means() -> Vec<OpCase> {
     let mut rows = Vec::new();
-    for options in undilated(of_one()) {
+    for options in undilated(options_1d()) {
         rows.push(mean_row("avg_pool1d", options, Tensor::avg_pool1d).on([&[2, 3, 7]]).on([&[1, 1, 9]]));
     }
     rows[1] = rows[1]
         .clone()
         .on([&[0, 2, 5]])
-        .adversarial("special", [Array::new(&[1, 1, 7], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY, 3.0])])
+        .adversarial("special", [Array::new(&[1, 1, 7], vec![1.0, f64::NAN, 9.0, NEG_INFINITY, 2.0, f64::INFINITY, 3.0])])
         .rejects("avg_pool1d: dilation [2], expected [1]", |device| {
             Tensor::zeros([1, 1, 4], F32, device)?.avg_pool1d(PoolOptions { dilation: [2], ..plain([2]) })
         })
         .rejects("avg_pool1d: input is i32, expected a floating dtype or i64", |device| {
             Tensor::zeros([1, 1, 4], I32, device)?.avg_pool1d(plain([2]))
         });
-    for options in undilated(of_three()) {
+    for options in undilated(options_3d()) {
         rows.push(
             mean_row("avg_pool3d", options, Tensor::avg_pool3d).on([&[2, 1, 3, 4, 5]]).on([&[1, 2, 2, 3, 3]]),
         );
@@ -189,18 +189,18 @@ fn means() -> Vec<OpCase> {
 
 /// Sums with an explicit divisor, and integers, whose means are rounded toward zero.
 fn divided() -> Vec<OpCase> {
-    let cut = PoolOptions { stride: [2, 2], padding: [1, 1], ceil_mode: true, ..plain([3, 2]) };
-    let by = |divisor_override: i64| PoolOptions { divisor_override: Some(divisor_override), ..cut };
-    let whole = |options: PoolOptions| mean_row("avg_pool2d", options, Tensor::avg_pool2d).on([&[2, 3, 6, 5]]);
+    let ceiling = PoolOptions { stride: [2, 2], padding: [1, 1], ceil_mode: true, ..plain([3, 2]) };
+    let divided_by = |divisor: i64| PoolOptions { divisor_override: Some(divisor), ..ceiling };
+    let row = |options: PoolOptions| mean_row("avg_pool2d", options, Tensor::avg_pool2d).on([&[2, 3, 6, 5]]);
     vec![
-        whole(by(3)),
-        whole(by(-2)).on([&[0, 2, 3, 3]]),
-        whole(cut).adversarial("special", [Array::new(&[1, 1, 2, 3], vec![1.0, f64::NAN, 9.0, LOW, 2.0, f64::INFINITY])]),
-        integers(whole(cut)),
-        integers(whole(by(3))),
-        integers(whole(PoolOptions { count_include_pad: false, ..cut })),
+        row(divided_by(3)),
+        row(divided_by(-2)).on([&[0, 2, 3, 3]]),
+        row(ceiling).adversarial("special", [Array::new(&[1, 1, 2, 3], vec![1.0, f64::NAN, 9.0, NEG_INFINITY, 2.0, f64::INFINITY])]),
+        integers(row(ceiling)),
+        integers(row(divided_by(3))),
+        integers(row(PoolOptions { count_include_pad: false, ..ceiling })),
         integers(mean_row("avg_pool1d", plain([3]), Tensor::avg_pool1d).on([&[2, 2, 7]])),
-        integers(mean_row("avg_pool3d", of_three()[1], Tensor::avg_pool3d).on([&[1, 2, 2, 3, 3]])),
+        integers(mean_row("avg_pool3d", options_3d()[1], Tensor::avg_pool3d).on([&[1, 2, 2, 3, 3]])),
     ]
 }
 
@@ -221,37 +221,37 @@ fn powers() -> Vec<OpCase> {
     let positive = || Values::custom(|shapes, position, rng| {
         (0..shapes[position].iter().product()).map(|_| rng.uniform(0.5, 2.5)).collect()
     });
-    let of_one = PoolOptions { stride: [2], ceil_mode: true, ..plain([3]) };
-    let of_two = plain([2, 3]);
-    let of_three = PoolOptions { stride: [1, 1, 2], ..plain([2, 1, 2]) };
+    let options_1d = PoolOptions { stride: [2], ceil_mode: true, ..plain([3]) };
+    let options_2d = plain([2, 3]);
+    let options_3d = PoolOptions { stride: [1, 1, 2], ..plain([2, 1, 2]) };
     let named = |op, p: f64, kind: String, values: Values| {
         OpCase::new(op, format!("p={p} {kind}")).input(values).f32_limit(3e-6, 4e-6).double_backward()
     };
     let mut rows = Vec::new();
     for (p, values) in [(2.0, AwayFrom(0.5)), (1.5, positive()), (-1.0, positive())] {
         rows.push(
-            named("lp_pool1d", p, text(&of_one), values.clone())
+            named("lp_pool1d", p, text(&options_1d), values.clone())
                 .on([&[2, 2, 6]])
-                .run(move |x| x[0].lp_pool1d(p, of_one))
-                .oracle(move |x| lp_pool(&x[0], p, &of_one)),
+                .run(move |x| x[0].lp_pool1d(p, options_1d))
+                .oracle(move |x| lp_pool(&x[0], p, &options_1d)),
         );
         rows.push(
-            named("lp_pool2d", p, text(&of_two), values.clone())
+            named("lp_pool2d", p, text(&options_2d), values.clone())
                 .on([&[2, 1, 4, 3]])
-                .run(move |x| x[0].lp_pool2d(p, of_two))
-                .oracle(move |x| lp_pool(&x[0], p, &of_two)),
+                .run(move |x| x[0].lp_pool2d(p, options_2d))
+                .oracle(move |x| lp_pool(&x[0], p, &options_2d)),
         );
         rows.push(
-            named("lp_pool3d", p, text(&of_three), values)
+            named("lp_pool3d", p, text(&options_3d), values)
                 .on([&[1, 2, 2, 2, 4]])
-                .run(move |x| x[0].lp_pool3d(p, of_three))
-                .oracle(move |x| lp_pool(&x[0], p, &of_three)),
+                .run(move |x| x[0].lp_pool3d(p, options_3d))
+                .oracle(move |x| lp_pool(&x[0], p, &options_3d)),
         );
     }
     rows[0] = rows[0]
         .clone()
         .adversarial("zeros", [Array::zeros(&[1, 1, 5])])
-        .adversarial("special", [Array::new(&[1, 1, 5], vec![f64::NAN, 1.0, LOW, 3.0, f64::INFINITY])])
+        .adversarial("special", [Array::new(&[1, 1, 5], vec![f64::NAN, 1.0, NEG_INFINITY, 3.0, f64::INFINITY])])
         .rejects("lp_pool1d: p of 0, expected another number than 0", |device| {
             Tensor::zeros([1, 1, 4], F32, device)?.lp_pool1d(0.0, plain([2]))
         })
@@ -263,10 +263,10 @@ fn powers() -> Vec<OpCase> {
 
 /// Windows of 2^32 elements on small images use only as much memory as the image.
 fn huge_windows() -> Vec<OpCase> {
-    let long = 1usize << 32;
-    let wide = PoolOptions { ceil_mode: true, ..plain([long]) };
-    let bordered = PoolOptions { padding: [long / 2], stride: [1], ..plain([long]) };
-    let flat = PoolOptions { padding: [0, long / 2], stride: [1, 2], ..plain([1, long]) };
+    let length = 1usize << 32;
+    let wide = PoolOptions { ceil_mode: true, ..plain([length]) };
+    let bordered = PoolOptions { padding: [length / 2], stride: [1], ..plain([length]) };
+    let flat = PoolOptions { padding: [0, length / 2], stride: [1, 2], ..plain([1, length]) };
     vec![
         max_row("max_pool1d", wide, Tensor::max_pool1d_with_positions).on([&[3, 4, 1]]).on([&[1, 1, 5]]),
         max_row("max_pool1d", bordered, Tensor::max_pool1d_with_positions).on([&[1, 2, 5]]),

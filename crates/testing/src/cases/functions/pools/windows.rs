@@ -14,10 +14,10 @@ pub(super) fn text<const N: usize>(options: &PoolOptions<N>) -> String {
 fn output_size<const N: usize>(options: &PoolOptions<N>, axis: usize, size: usize) -> usize {
     let (stride, padding) = (options.stride[axis] as i64, options.padding[axis] as i64);
     let (size, span) = (size as i64, (options.dilation[axis] * (options.kernel[axis] - 1) + 1) as i64);
-    let more = if options.ceil_mode { stride - 1 } else { 0 };
-    let count = (size + 2 * padding - span + more).div_euclid(stride) + 1;
-    let begins_behind = options.ceil_mode && (count - 1) * stride >= size + padding;
-    (count - i64::from(begins_behind)) as usize
+    let rounding_up = if options.ceil_mode { stride - 1 } else { 0 };
+    let count = (size + 2 * padding - span + rounding_up).div_euclid(stride) + 1;
+    let starts_past_input = options.ceil_mode && (count - 1) * stride >= size + padding;
+    (count - i64::from(starts_past_input)) as usize
 }
 
 /// Returns the elements along `axis` in window `output_index`.
@@ -32,7 +32,7 @@ fn window_indices<const N: usize>(options: &PoolOptions<N>, axis: usize, output_
 }
 
 /// Returns the divisor of the sum of window `output_index` along `axis`.
-fn counted<const N: usize>(options: &PoolOptions<N>, axis: usize, output_index: usize, size: usize) -> f64 {
+fn axis_divisor<const N: usize>(options: &PoolOptions<N>, axis: usize, output_index: usize, size: usize) -> f64 {
     let first = output_index as i64 * options.stride[axis] as i64 - options.padding[axis] as i64;
     match options.count_include_pad {
         true => {
@@ -58,7 +58,7 @@ pub(super) fn position(at: &[usize], sizes: &[usize]) -> usize {
 }
 
 /// Returns the first maximum of elements with their positions, or the first NaN.
-pub(super) fn winner(elements: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
+pub(super) fn first_maximum(elements: impl Iterator<Item = (usize, f64)>) -> (usize, f64) {
     elements
         .reduce(|best, next| match !best.1.is_nan() && (next.1.is_nan() || next.1 > best.1) {
             true => next,
@@ -91,23 +91,23 @@ fn output_sizes<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Vec<usiz
 }
 
 pub(super) fn max_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> (Array, Array) {
-    let of = |f: fn((usize, f64)) -> f64| {
+    let result = |f: fn((usize, f64)) -> f64| {
         let lists = |axis: usize, output_index: usize| window_indices(options, axis, output_index, x.shape[2 + axis]);
-        each_window(x, &output_sizes(x, options), lists, |_, elements| f(winner(elements.into_iter())))
+        each_window(x, &output_sizes(x, options), lists, |_, elements| f(first_maximum(elements.into_iter())))
     };
-    (of(|found| found.1), of(|found| found.0 as f64))
+    (result(|maximum| maximum.1), result(|maximum| maximum.0 as f64))
 }
 
 pub(super) fn avg_pool<const N: usize>(x: &Array, options: &PoolOptions<N>) -> Array {
     let lists = |axis: usize, output_index: usize| window_indices(options, axis, output_index, x.shape[2 + axis]);
     each_window(x, &output_sizes(x, options), lists, |at, elements| {
-        let count: f64 = (0..N).map(|axis| counted(options, axis, at[axis], x.shape[2 + axis])).product();
+        let count: f64 = (0..N).map(|axis| axis_divisor(options, axis, at[axis], x.shape[2 + axis])).product();
         let divisor = options.divisor_override.map_or(count, |divisor| divisor as f64);
         elements.iter().map(|element| element.1).sum::<f64>() / divisor
     })
 }
 
 pub(super) fn lp_pool<const N: usize>(x: &Array, p: f64, options: &PoolOptions<N>) -> Array {
-    let whole: f64 = options.kernel.iter().map(|&size| size as f64).product();
-    avg_pool(&x.map(|x| x.powf(p)), options).map(|mean| (mean * whole).powf(1.0 / p))
+    let kernel_size: f64 = options.kernel.iter().map(|&size| size as f64).product();
+    avg_pool(&x.map(|x| x.powf(p)), options).map(|mean| (mean * kernel_size).powf(1.0 / p))
 }

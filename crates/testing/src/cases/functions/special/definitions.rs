@@ -26,13 +26,13 @@ pub fn lgamma(x: f64) -> f64 {
     if x.is_infinite() || (x <= 0.0 && x == x.floor()) {
         return f64::INFINITY;
     }
-    let (mut x, mut below) = (x, 0.0);
+    let (mut x, mut recurrence) = (x, 0.0);
     while x < 1.0 {
-        below += x.abs().ln();
+        recurrence += x.abs().ln();
         x += 1.0;
     }
     let rest = 2.0 * integral(|t| (t / x).atan() / (TAU * t).exp_m1());
-    (x - 0.5) * x.ln() - x + 0.5 * TAU.ln() + rest - below
+    (x - 0.5) * x.ln() - x + 0.5 * TAU.ln() + rest - recurrence
 }
 
 /// Returns the derivative of `log Gamma(x)` by Binet's formula (DLMF 5.9.15) for x of at least 1,
@@ -47,12 +47,12 @@ pub fn digamma(x: f64) -> f64 {
     if x < 0.0 && x == x.floor() {
         return f64::NAN;
     }
-    let (mut x, mut below) = (x, 0.0);
+    let (mut x, mut recurrence) = (x, 0.0);
     while x < 1.0 {
-        below += 1.0 / x;
+        recurrence += 1.0 / x;
         x += 1.0;
     }
-    x.ln() - 0.5 / x - 2.0 * integral(|t| t / ((t * t + x * x) * (TAU * t).exp_m1())) - below
+    x.ln() - 0.5 / x - 2.0 * integral(|t| t / ((t * t + x * x) * (TAU * t).exp_m1())) - recurrence
 }
 
 /// Returns `Gamma(x)` by Euler's integral (DLMF 5.2.1).
@@ -78,16 +78,16 @@ pub fn zeta(order: f64, x: f64) -> f64 {
     if x.is_infinite() {
         return 0.0;
     }
-    let (mut x, mut below) = (x, 0.0);
+    let (mut x, mut recurrence) = (x, 0.0);
     while x < 1.0 {
-        below += x.powf(-order);
+        recurrence += x.powf(-order);
         x += 1.0;
     }
     // x^(1 - order) times the integral of t^(order - 2) e^-t u / (1 - e^-u) with u = t / x:
     // x^-order would underflow where this does not.
     let part = |u: f64| if u < 1e-16 { 1.0 } else { u / -(-u).exp_m1() };
     let sum = integral(|t| t.powf(order - 2.0) * (-t).exp() * part(t / x));
-    below + x.powf(1.0 - order) * sum / gamma(order)
+    recurrence + x.powf(1.0 - order) * sum / gamma(order)
 }
 
 /// Returns the derivative of order `order` (at least 1) of [`digamma`], by `order!` and [`zeta`].
@@ -151,8 +151,8 @@ pub fn bessel_scaled(order: u32, x: f64) -> f64 {
         let exponent = -2.0 * x.abs() * (angle / 2.0).sin().powi(2);
         sum += half * exponent.exp() * (f64::from(order) * angle).cos();
     }
-    let found = sum / count;
-    if order == 1 { found * x.signum() } else { found }
+    let scaled = sum / count;
+    if order == 1 { scaled * x.signum() } else { scaled }
 }
 
 /// Returns the modified Bessel function of the first kind.

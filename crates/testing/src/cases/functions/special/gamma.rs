@@ -28,7 +28,7 @@ pub fn functions() -> Vec<Function> {
     ]
 }
 
-/// Rows of other functions, and further rejected calls.
+/// Rows of other functions, and additional rejected calls.
 pub fn rows() -> Vec<OpCase> {
     vec![
         zeta_row("", Uniform(1.5, 6.0), Uniform(1.0, 8.0)).double_backward(),
@@ -38,14 +38,14 @@ pub fn rows() -> Vec<OpCase> {
     ]
     .into_iter()
     .chain(far())
-    .chain(ends())
+    .chain(extremes())
     .chain(large_orders())
     .chain(between_poles())
     .collect()
 }
 
 /// Near the largest numbers of f32 and of f64, whose negatives are poles, and at the smallest.
-fn ends() -> [OpCase; 4] {
+fn extremes() -> [OpCase; 4] {
     let large = [1e37, 3.8e37, 1e38, 3.4e38, 1e306, 1e307, 1.7e308];
     let large = Array::new(&[2, large.len()], large.into_iter().chain(large.map(|x| -x)).collect());
     // 1 / x just exceeds the largest f32.
@@ -69,6 +69,7 @@ fn ends() -> [OpCase; 4] {
 /// Orders whose factorials and powers exceed the range of f32 or f64: where values are about 1, and
 /// where they exceed the range of f32.
 fn large_orders() -> Vec<OpCase> {
+    // Orders, and numbers at which the values are about 1.
     let middles = [(20, 8.0), (51, 20.0), (100, 38.0), (140, 52.0), (170, 63.0), (171, 63.0), (300, 109.5)];
     let row = |order: u32, middle: f64, parameters: &str| {
         OpCase::new("polygamma", format!("n={order}{parameters}"))
@@ -78,20 +79,20 @@ fn large_orders() -> Vec<OpCase> {
             .forward_only("too steep for differences")
     };
     let of_order = |(order, middle): (u32, f64)| {
-        let of = i64::from(order);
+        let n = i64::from(order);
         let special = [1.0, 0.5, 1e-3, 0.0, -0.5, -1.0, -1.25, -39.5, 400.0, f64::INFINITY, f64::NAN];
         let definition = move |x: f64| large_polygamma(order, x);
         // For numbers above the square root of the largest f64 a relative tolerance is NaN, so this
         // oracle returns infinity for numbers beyond the range of f32.
         let in_f32 = move |x: f64| if definition(x).abs() > 1e39 { definition(x) * f64::INFINITY } else { definition(x) };
         [
-            row(order, middle, "").run(move |x| x[0].polygamma(of)).oracle(move |x| x[0].map(definition)),
+            row(order, middle, "").run(move |x| x[0].polygamma(n)).oracle(move |x| x[0].map(definition)),
             row(order, middle, ", as a gradient")
-                .run(move |x| gradient(&x[0], |x| x.polygamma(of - 1)))
+                .run(move |x| gradient(&x[0], |x| x.polygamma(n - 1)))
                 .oracle(move |x| x[0].map(definition)),
             row(order, middle, ", beyond f32")
                 .dtypes(&[F32, F16, BF16])
-                .run(move |x| x[0].polygamma(of))
+                .run(move |x| x[0].polygamma(n))
                 .oracle(move |x| x[0].map(in_f32))
                 .adversarial("special", [Array::new(&[special.len()], special.to_vec())]),
         ]
@@ -148,11 +149,11 @@ fn between_poles() -> Vec<OpCase> {
 /// Functions of numbers up to the largest ones, multiplied by the power of x with which they decay:
 /// without this factor they would be smaller than any limit.
 fn far() -> Vec<OpCase> {
-    let row = |op: &'static str, parameters: &str, powers: (f64, f64), run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
+    let row = |op: &'static str, parameters: &str, exponents: (f64, f64), run: fn(&Tensor) -> Result<Tensor>, definition: fn(f64) -> f64| {
         OpCase::new(op, format!("{parameters}, far"))
             .input(Values::custom(move |shapes, position, rng| {
                 let count = shapes[position].iter().product();
-                (0..count).map(|_| 10f64.powf(rng.uniform(powers.0, powers.1))).collect()
+                (0..count).map(|_| 10f64.powf(rng.uniform(exponents.0, exponents.1))).collect()
             }))
             .shapes([&[37]])
             .dtypes(&[F64, F32])

@@ -36,7 +36,7 @@ macro_rules! function {
 }
 use function;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     let functions = [elementary(), gamma::functions(), normal::functions()];
     let rows = functions.into_iter().flatten().map(Function::row);

@@ -6,7 +6,7 @@ use crate::prelude::*;
 /// A function of two tensors.
 type OfTwo = fn(&Tensor, &Tensor) -> Result<Tensor>;
 
-/// Returns the rows.
+/// Returns this module's rows of the op table.
 pub fn rows() -> Vec<OpCase> {
     vec![
         row("xlogy", Uniform(0.6, 4.0), |x, y| x.xlogy(y), f64::ln),
