@@ -13,8 +13,8 @@ pub(crate) struct EnvConfig {
     /// `TERNION_CUDA_POOL=0`: every buffer is allocated by the driver, so that tools detect
     /// accesses outside of it.
     pub(crate) pool: bool,
-    /// `TERNION_CUDA_TENSOR_MAPS=0`: matrix products run as on devices without tensor maps, with
-    /// the kernels that otherwise run operands which tensor maps cannot describe.
+    /// `TERNION_CUDA_TENSOR_MAPS=0`: matrix products use the kernels without tensor maps, which are
+    /// otherwise only for devices or operands that do not support tensor maps.
     pub(crate) tensor_maps: bool,
     /// `TERNION_CUDA_DEPENDENT_LAUNCHES`: whether kernels may begin before the previous ones have
     /// ended.
@@ -27,9 +27,10 @@ pub(crate) struct EnvConfig {
 /// The value of `TERNION_CUDA_DEPENDENT_LAUNCHES`, if the device and its driver support it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DependentLaunches {
-    /// `0`: a kernel begins when the previous one has ended.
+    /// `0`: a kernel begins when the previous one has ended and its memory operations are complete.
     Off,
-    /// `1`, the default: a kernel may begin when the last block of the previous one has ended.
+    /// `1`, the default: a kernel may begin when the last block of the previous one has ended,
+    /// before its memory operations are complete.
     AtEnd,
     /// `2`, for measurements: small kernels allow the next one to begin at once. They are compiled
     /// separately.

@@ -53,9 +53,10 @@ pub(crate) struct Gpu {
     submissions: RwLock<()>,
 }
 
-/// Counters of the blocks that arrive at a common result, or draw a work tile. All are 0 between
-/// kernels: a kernel resets the counters that it used before it ends, and kernels run one after
-/// another, whichever thread queued them.
+/// Counters with which the blocks of a kernel find out which of them is the last to contribute to a
+/// common result, or claim their next work tile. All are 0 between kernels: a kernel resets the
+/// counters that it used before it ends, and kernels run one after another, whichever thread queued
+/// them.
 #[derive(Debug)]
 struct ArrivalCounters {
     memory: DeviceMemory,
@@ -87,7 +88,8 @@ impl Drop for ArrivalCounters {
 const OLDEST_DRIVER_TO_OVERLAP: i32 = 12_030;
 
 /// Returns whether the device and its driver let kernels begin before the previous ones have ended,
-/// and the configuration allows it. Returns false if the program waits for each kernel.
+/// and the configuration allows it. Returns false if the program waits for each kernel
+/// (`TERNION_CUDA_SYNC`).
 fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
     env.dependent_launches != DependentLaunches::Off
         && !env.synchronous
@@ -155,8 +157,8 @@ impl Gpu {
         self.env.tensor_maps
     }
 
-    /// Sets whether kernels may begin before the previous ones have ended. Returns whether they
-    /// may: always false if it is not possible.
+    /// Sets whether kernels may begin before the previous ones have ended. Returns whether they now
+    /// may, which is false if the device, its driver or the configuration do not allow it.
     pub(crate) fn overlap_launches(&self, enable: bool) -> bool {
         let overlaps = enable && can_overlap_launches(&self.context, &self.env);
         self.overlaps_launches.store(overlaps, Ordering::Relaxed);
@@ -225,8 +227,8 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(allocation) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // The guard prevents that the fill becomes part of a graph that another thread records. (It
-        // is recursive because ops hold a guard when they allocate.)
+        // The guard prevents the fill from becoming part of a graph that another thread records.
+        // (It is recursive because ops hold a guard when they allocate.)
         let _guard = self.env.poison.then(|| self.submission_guard_recursive());
         let is_recording = self.is_recording();
         if self.env.poison && !(is_recording && std::ptr::eq(pool, &raw const *self.pool)) {
@@ -269,6 +271,7 @@ impl Gpu {
         self.pool.stats()
     }
 
+    /// Resets the peak of the pool's memory in use, to at least `floor` bytes.
     pub(crate) fn restart_peak(&self, floor: usize) {
         self.pool.reset_peak(floor);
     }

@@ -28,7 +28,7 @@ pub fn version() -> Result<(i32, i32)> {
     Ok(nvrtc()?.version)
 }
 
-/// Compiles `program`, which messages call `name`.
+/// Compiles `program`. `name` identifies it in messages.
 ///
 /// # Errors
 /// NVRTC was not found, or the source does not compile. In the latter case the message is the
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn toolkits_side_by_side_are_looked_through_from_the_newest_on() {
+    fn the_newest_of_several_toolkits_is_searched_first() {
         let root = folder("toolkits");
         for name in ["cuda-9.2", "cuda-13.0", "cuda-12.10", "cuda-12.9", "cuda", "cuda-old", "cudnn-9"] {
             std::fs::create_dir_all(root.join(name)).expect("a folder");

@@ -11,7 +11,7 @@ pub(crate) struct LaunchAttributes {
     /// Blocks of a cluster along each axis. Each axis of the grid must be a multiple of it.
     pub(crate) cluster: [u8; 3],
     /// Whether the kernel may begin before the previous one has ended. The kernel then waits for
-    /// that itself, by `griddepcontrol.wait` (programmatic dependent launch).
+    /// the previous one itself, by `griddepcontrol.wait` (programmatic dependent launch).
     pub(crate) dependent: bool,
 }
 
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_those_that_were_asked_for() {
+    fn attributes_are_converted_to_those_of_the_driver() {
         use sys::CUlaunchAttributeID as Id;
         let of = |cluster, dependent| LaunchAttributes { cluster, dependent }.to_driver();
         assert_eq!(LaunchAttributes::NONE.to_driver().1, 0);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_take_no_room_of_their_own() {
+    fn the_launch_configuration_is_small() {
         assert_eq!(size_of::<LaunchConfig>(), 40, "a slot copies it for every launch");
     }
 }

@@ -50,8 +50,8 @@ pub(crate) trait SegmentSource: Send + Sync {
     fn release(&self, segments: &[u64]);
 }
 
-/// The two classes of segments. Small requests never get a block of a large segment, or the
-/// reverse.
+/// The two classes of segments. Small requests never get a block of a large segment, and large
+/// requests never one of a small segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum SizeClass {
     Small,
@@ -100,8 +100,11 @@ struct State {
     recent: SmallVec<[Allocation; MAX_RECENT]>,
     /// Bytes of each segment.
     segments: BTreeMap<u64, usize>,
+    /// Bytes of the blocks in use.
     in_use: usize,
+    /// The maximum of `in_use` so far.
     peak: usize,
+    /// Bytes of all segments.
     reserved: usize,
 }
 
@@ -233,6 +236,7 @@ impl<S: SegmentSource> Pool<S> {
         state.peak = at_least.max(state.in_use);
     }
 }
+
 impl<S: SegmentSource> Drop for Pool<S> {
     /// No block is in use, because the owner of each block holds a reference to the pool.
     fn drop(&mut self) {
@@ -376,7 +380,7 @@ mod tests {
         }
         fn release(&self, segments: &[u64]) {
             for segment in segments {
-                let bytes = self.allocated.lock().remove(segment).expect("a segment that was given");
+                let bytes = self.allocated.lock().remove(segment).expect("a segment that was allocated");
                 self.left.fetch_add(bytes, Ordering::Relaxed);
             }
         }

@@ -81,7 +81,9 @@ impl Drop for PinnedBuffer {
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     buffers: Vec<PinnedBuffer>,
+    /// The index of the buffer that is being filled.
     current: usize,
+    /// The bytes of the current buffer that are already used.
     used: usize,
 }
 
@@ -132,9 +134,9 @@ impl Uploads {
         }
         // Inserted after the current one, so that the buffers remain in the order in which they are
         // used.
-        let at = (self.current + 1).min(self.buffers.len());
-        self.buffers.insert(at, PinnedBuffer::new()?);
-        (self.current, self.used) = (at, 0);
+        let index = (self.current + 1).min(self.buffers.len());
+        self.buffers.insert(index, PinnedBuffer::new()?);
+        (self.current, self.used) = (index, 0);
         Ok(())
     }
 }
@@ -245,13 +247,15 @@ mod tests {
     fn batched(lengths: &[usize]) -> Vec<Vec<(usize, u64, usize)>> {
         let mut hosts: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
         let transfers =
-            hosts.iter_mut().zip(1..).map(|(host, at)| Transfer { address: at << 40, host }).collect();
-        let pieces = |batch: Batch<'_>| batch.iter().map(|(at, t)| (*at, t.address, t.host.len())).collect();
-        batches(transfers).into_iter().map(pieces).collect()
+            hosts.iter_mut().zip(1..).map(|(host, id)| Transfer { address: id << 40, host }).collect();
+        let describe = |batch: Batch<'_>| {
+            batch.iter().map(|(offset, transfer)| (*offset, transfer.address, transfer.host.len())).collect()
+        };
+        batches(transfers).into_iter().map(describe).collect()
     }
 
     #[test]
-    fn transfers_share_chunks_as_far_as_they_fit() {
+    fn transfers_share_buffers_as_far_as_they_fit() {
         const FIRST: u64 = 1 << 40;
         assert_eq!(batched(&[]), Vec::<Vec<_>>::new());
         assert_eq!(batched(&[0, 0]), Vec::<Vec<_>>::new());

@@ -32,8 +32,8 @@ pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 /// The maximum head_dim and value_dim of the kernels.
 const MAX_HEAD_DIM: usize = 256;
 
-/// Strides of a mask along queries and keys must be smaller than this: the kernels on tensor cores
-/// (`attention/half.cuh`) compute offsets within a tile in 32 bits.
+/// Strides of a mask along queries and keys, in elements, must be smaller than this: the kernels on
+/// tensor cores (`attention/half.cuh`) compute offsets within a tile in 32 bits.
 const MASK_STRIDE: usize = 1 << 24;
 
 /// Queries of a block of `attention_grad_rows`.
@@ -51,12 +51,15 @@ struct Operand {
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Sizes {
+    /// Query heads of a sequence.
     heads: u32,
+    /// Query heads that share a head of keys and values.
     group: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
     value_dim: u32,
+    /// Query i attends to the keys from i + `band_begin` up to, and excluding, i + `band_end`.
     band_begin: i32,
     band_end: i32,
     scale: f32,
@@ -102,6 +105,7 @@ struct Forward {
     lse: u64,
     /// Rounding errors of `lse`. Only with an additive mask; otherwise 0.
     lse_errors: u64,
+    /// Blocks per head.
     blocks: u32,
     sizes: Sizes,
     dropout_params: DropoutParams,
@@ -266,18 +270,18 @@ impl Plan {
     }
 }
 
-/// Returns the bounds of the band: query i attends to the keys from i + first up to, and excluding,
-/// i + end.
+/// Returns `band_begin` and `band_end` of [`Sizes`]: query i attends to the keys from i +
+/// `band_begin` up to, and excluding, i + `band_end`.
 fn band_bounds(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
     let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);
-    let first = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
+    let begin = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
     let end = match (config.causal, window) {
         (true, _) => (offset + 1).min(keys),
         (false, Some(window)) => (offset + window).min(keys),
         (false, None) => keys,
     };
-    (first as i32, end as i32)
+    (begin as i32, end as i32)
 }
 
 /// Tensors in layouts that the kernels support, with the copies that were necessary. They live
@@ -355,6 +359,7 @@ impl<'a> Operands<'a> {
         Ok((buffer, padded, unpadded))
     }
 
+    /// Returns the operand of an input, copied to rows of whole packs if it is not aligned.
     fn input(&mut self, view: &View<'_>) -> Result<Operand> {
         if self.is_aligned(view)? {
             return self.operand(view);
@@ -370,6 +375,7 @@ impl<'a> Operands<'a> {
         Ok(operand)
     }
 
+    /// Returns the operand of a result, and its temporary buffer if it is not aligned.
     fn output(&self, view: &View<'_>) -> Result<(Operand, Option<StagedOutput>)> {
         if self.is_aligned(view)? {
             return Ok((self.operand(view)?, None));

@@ -48,7 +48,8 @@ pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 /// Launches a kernel that reads the call's input and writes its output. One of them is `image`, the
-/// other `matrix`.
+/// other `matrix`. If runs of `run` bytes of the output are contiguous and aligned, it is the
+/// kernel after `first`, otherwise `first`.
 fn launch(
     call: &Call<'_>,
     window: &Window,

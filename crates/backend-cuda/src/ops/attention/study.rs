@@ -13,7 +13,7 @@ use ternion_core::{Error, Result};
 pub enum ForwardTiles {
     /// The tiles for few keys or queries.
     Few,
-    /// The tiles for many.
+    /// The tiles for many keys and queries.
     Many,
 }
 
