@@ -24,6 +24,7 @@ const STRIDED_LONG_KERNEL: usize = 3;
 fn unroll(y: DType) -> usize {
     if y.size() == 8 { 1 } else { 2 }
 }
+
 /// Elements per thread in `strided`.
 const PER_THREAD: usize = 4;
 

@@ -42,8 +42,10 @@ struct Parameters {
     a: u64,
     b: u64,
     bias: u64,
+    /// The address of the partial sums of split-K.
     partial: u64,
     condition: Condition,
+    /// Strides of the axes of a, b and y.
     a_row: i64,
     a_k: i64,
     b_k: i64,
@@ -51,6 +53,7 @@ struct Parameters {
     y_row: i64,
     y_column: i64,
     bias_stride: i64,
+    /// The factor of the product: its bits in the accumulator's dtype.
     alpha: u64,
     constants: [u64; 2],
     m: u32,

@@ -11,12 +11,17 @@ const BAND: usize = 8;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TileGrid {
+    /// Tiles of a matrix.
     matrix: Divisor,
+    /// Tiles of a band of [`BAND`] rows of tiles.
     band: Divisor,
+    /// Rows of tiles of the last band, if it is partial.
     last_band: Divisor,
     splits: Divisor,
     inner_batch: Divisor,
+    /// Rows of tiles of a matrix.
     rows: u32,
+    /// Tiles of all matrices, in all splits.
     count: u32,
 }
 
