@@ -47,19 +47,17 @@ struct Operand {
     strides: [i64; 4],
 }
 
-/// The sizes; mirrors `Sizes` in the kernels.
+/// The sizes; mirrors `Sizes` in the kernels. `group` query heads share a head of keys and values.
+/// Query i attends to the keys from i + `band_begin` up to, and excluding, i + `band_end`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Query heads of a sequence.
     heads: u32,
-    /// Query heads that share a head of keys and values.
     group: u32,
     queries: u32,
     keys: u32,
     head_dim: u32,
     value_dim: u32,
-    /// Query i attends to the keys from i + `band_begin` up to, and excluding, i + `band_end`.
     band_begin: i32,
     band_end: i32,
     scale: f32,
@@ -93,7 +91,7 @@ impl DropoutParams {
     }
 }
 
-/// The parameters of forward; mirrors `Attention` in the kernels.
+/// The parameters of forward; mirrors `Attention` in the kernels. `blocks` are those of each head.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Forward {
@@ -105,7 +103,6 @@ struct Forward {
     lse: u64,
     /// Rounding errors of `lse`. Only with an additive mask; otherwise 0.
     lse_errors: u64,
-    /// Blocks per head.
     blocks: u32,
     sizes: Sizes,
     dropout_params: DropoutParams,
@@ -270,8 +267,7 @@ impl Plan {
     }
 }
 
-/// Returns `band_begin` and `band_end` of [`Sizes`]: query i attends to the keys from i +
-/// `band_begin` up to, and excluding, i + `band_end`.
+/// Returns `band_begin` and `band_end` of [`Sizes`].
 fn band_bounds(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
     let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);

@@ -13,8 +13,9 @@ use ternion_core::{DType, Error, Layout, Op, Result};
 const FORWARD: usize = 0;
 const GRADIENT: usize = 1;
 
-/// Rows are split into chunks if there are fewer than `MAX_ROWS` and each has at least
-/// `MIN_COLUMNS` elements: with one block per row, most of the device would be idle.
+/// Rows are split into chunks if there are fewer than `MAX_ROWS` (half of the multiprocessors of an
+/// H100) and each has at least `MIN_COLUMNS` elements: with one block per row, most of the device
+/// would be idle.
 const MAX_ROWS: usize = 66;
 const MIN_COLUMNS: usize = 32 << 10;
 /// Packs of a chunk: eight iterations of a block.
@@ -45,11 +46,13 @@ fn params(op: &Op) -> Result<SoftmaxParams> {
 struct Parameters {
     y: u64,
     x: u64,
+    /// The statistics of each chunk, if rows are split.
     parts: u64,
     rows: u64,
     y_stride: i64,
     x_stride: i64,
     columns: u32,
+    /// Packs of a chunk.
     chunk: u32,
 }
 
@@ -104,8 +107,8 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
     let tensors = if params.gradient { 2 } else { 1 };
     // x, or y and dy, followed by the output.
     let mut layouts = [RowLayout { address: 0, stride: 0 }; 3];
-    for at in 0..tensors {
-        layouts[at] = operands.input_rows(at, params.axis)?;
+    for index in 0..tensors {
+        layouts[index] = operands.input_rows(index, params.axis)?;
     }
     layouts[tensors] = operands.output_rows(0, params.axis)?;
     let layouts = &layouts[..=tensors];

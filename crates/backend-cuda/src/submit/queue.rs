@@ -139,8 +139,8 @@ pub(crate) struct SubmissionQueue<D> {
     /// another one would be a measurable part of a launch's time.
     pushing: Mutex<LaunchHistory>,
     issuing: Mutex<()>,
-    /// The launches whose kernels are still being compiled: their indices and kernels. They are not
-    /// in the slots, so that the first fields of a slot fit into one cache line.
+    /// The kernels of launches that are still being compiled, with the indices of the launches.
+    /// They are not in the slots, so that the first fields of a slot fit into one cache line.
     awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
     /// The number of consecutive launches that went straight to the driver.
     direct_launches: AtomicUsize,

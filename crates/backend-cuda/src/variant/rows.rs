@@ -37,7 +37,7 @@ impl Team {
     pub(crate) const SHARED: Team =
         Team { threads: 512, packs: 1, storage: RowStorage::Shared, max_packs: u32::MAX };
 
-    /// A team for rows of at most `max_packs` packs.
+    /// A team for rows of at most `max_packs` packs, which are read from global memory each time.
     pub(crate) const fn memory(threads: u16, max_packs: u32) -> Team {
         Team { threads, packs: 1, storage: RowStorage::Memory, max_packs }
     }
