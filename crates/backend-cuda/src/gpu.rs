@@ -92,7 +92,7 @@ const OLDEST_DRIVER_TO_OVERLAP: i32 = 12_030;
 /// (`TERNION_CUDA_SYNC`).
 fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
     env.dependent_launches != DependentLaunches::Off
-        && !env.synchronous
+        && !env.is_synchronous
         && context.properties.capability >= (9, 0)
         && context.properties.driver >= OLDEST_DRIVER_TO_OVERLAP
         && OptionalFunction::LaunchKernelEx.is_available()
@@ -126,7 +126,7 @@ impl Gpu {
         let memory = DeviceMemory { queue: queue.clone() };
         Ok(Gpu {
             name: format!("cuda:{index}"),
-            pool: Arc::new(match env.pool {
+            pool: Arc::new(match env.uses_pool {
                 true => Pool::new(memory),
                 false => Pool::without_cache(memory),
             }),
@@ -154,7 +154,7 @@ impl Gpu {
 
     /// Returns whether matrix products may use tensor maps, on devices that have them.
     pub(crate) fn uses_tensor_maps(&self) -> bool {
-        self.env.tensor_maps
+        self.env.uses_tensor_maps
     }
 
     /// Sets whether kernels may begin before the previous ones have ended. Returns whether they now
@@ -229,9 +229,9 @@ impl Gpu {
         let Some(allocation) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
         // The guard prevents the fill from becoming part of a graph that another thread records.
         // (It is recursive because ops hold a guard when they allocate.)
-        let _guard = self.env.poison.then(|| self.submission_guard_recursive());
+        let _guard = self.env.poisons_memory.then(|| self.submission_guard_recursive());
         let is_recording = self.is_recording();
-        if self.env.poison && !(is_recording && std::ptr::eq(pool, &raw const *self.pool)) {
+        if self.env.poisons_memory && !(is_recording && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the allocation is new and has `allocation.bytes` bytes.
             check("poison", unsafe {
                 sys::cuMemsetD8Async(allocation.address, 0xff, allocation.bytes, self.stream())
@@ -453,7 +453,7 @@ impl Gpu {
         };
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
-        self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
+        self.check_status(if self.env.is_synchronous { last } else { "cuda" }, code)?;
         self.check_failed_launches()?;
         self.queue.history().mark_ended(launched);
         Ok(())
@@ -474,7 +474,7 @@ impl Gpu {
             | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | Code::CUDA_ERROR_INVALID_PC
             | Code::CUDA_ERROR_ECC_UNCORRECTABLE => {
-                let op = if self.env.synchronous { op } else { "cuda" };
+                let op = if self.env.is_synchronous { op } else { "cuda" };
                 check(op, code).map_err(|error| self.with_suspects(error))
             }
             _ => check(op, code),
@@ -484,7 +484,7 @@ impl Gpu {
     /// Adds the ops that may have caused a fault of the device to its error. They are not known
     /// exactly, because the driver reports a fault later than it occurs.
     fn with_suspects(&self, error: Error) -> Error {
-        if self.env.synchronous {
+        if self.env.is_synchronous {
             return error;
         }
         Error::Device {

@@ -12,12 +12,12 @@ pub(crate) struct LaunchAttributes {
     pub(crate) cluster: [u8; 3],
     /// Whether the kernel may begin before the previous one has ended. The kernel then waits for
     /// the previous one itself, by `griddepcontrol.wait` (programmatic dependent launch).
-    pub(crate) dependent: bool,
+    pub(crate) is_dependent: bool,
 }
 
 impl LaunchAttributes {
     /// No attributes, as every device supports.
-    pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], dependent: false };
+    pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], is_dependent: false };
 
     /// Returns the attributes as the driver takes them, and their count.
     fn to_driver(self) -> ([sys::CUlaunchAttribute; 2], u32) {
@@ -30,7 +30,7 @@ impl LaunchAttributes {
             attributes[count].value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
             count += 1;
         }
-        if self.dependent {
+        if self.is_dependent {
             attributes[count].id =
                 sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             attributes[count].value.programmaticStreamSerializationAllowed = 1;
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn attributes_are_converted_to_those_of_the_driver() {
         use sys::CUlaunchAttributeID as Id;
-        let of = |cluster, dependent| LaunchAttributes { cluster, dependent }.to_driver();
+        let of = |cluster, is_dependent| LaunchAttributes { cluster, is_dependent }.to_driver();
         assert_eq!(LaunchAttributes::NONE.to_driver().1, 0);
         let (attributes, count) = of([2, 1, 1], true);
         assert_eq!(count, 2);

@@ -96,24 +96,24 @@ impl Uploads {
         address: u64,
         check_status: CheckStatus<'_>,
     ) -> Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
+        let mut copied = 0;
+        while copied < bytes.len() {
             if self.buffers.is_empty() || self.used >= BUFFER_BYTES {
                 self.next(stream, check_status)?;
             }
-            let length = (BUFFER_BYTES - self.used).min(bytes.len() - done);
+            let length = (BUFFER_BYTES - self.used).min(bytes.len() - copied);
             // SAFETY: the address is inside the buffer, and the bytes from `used` on are not in
             // flight.
             let host = unsafe { self.buffers[self.current].host.add(self.used) };
             // SAFETY: as above; the caller's bytes do not overlap it.
-            unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
+            unsafe { std::ptr::copy_nonoverlapping(bytes[copied..].as_ptr(), host, length) };
             // SAFETY: the caller guarantees `address`; the buffer is unchanged until its event has
             // completed.
             let code =
-                unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
+                unsafe { sys::cuMemcpyHtoDAsync_v2(address + copied as u64, host.cast(), length, stream) };
             check_status("upload", code)?;
             self.used = (self.used + length).next_multiple_of(64);
-            done += length;
+            copied += length;
         }
         Ok(())
     }

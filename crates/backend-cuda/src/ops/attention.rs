@@ -17,7 +17,7 @@ use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, KernelConfig, MaskMode, Tiles};
-use split_kv::KvSplits;
+use split_kv::KvSplitParams;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -107,7 +107,7 @@ struct Forward {
     sizes: Sizes,
     dropout_params: DropoutParams,
     varlen: Varlen,
-    kv_splits: KvSplits,
+    kv_split_params: KvSplitParams,
 }
 
 /// The tensors that the backward pass reads and writes.
@@ -417,7 +417,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         sizes: plan.sizes,
         dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::of(call, config, 3)?,
-        kv_splits: KvSplits::default(),
+        kv_split_params: KvSplitParams::default(),
     };
     plan.fold_heads_into_rows(&mut tensors, config, q.dtype);
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());

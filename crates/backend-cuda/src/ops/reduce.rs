@@ -164,6 +164,7 @@ impl Partition {
         let partition = |kernel: usize, blocks: usize, round: usize, each: usize| {
             let target =
                 (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::ARRIVAL_COUNTERS);
+            // At most 1024 splits, whose results one block adds.
             let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
             let per_part = reduced.div_ceil(parts).next_multiple_of(round);
             Partition { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }

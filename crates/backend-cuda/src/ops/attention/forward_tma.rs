@@ -132,7 +132,8 @@ impl Plan {
     /// Returns whether larger tiles, which are fewer, leave no multiprocessors without work. In a
     /// band, whose work tiles differ in length, there must be two for each multiprocessor.
     /// Otherwise the rounds of all blocks are compared, weighted by the rows of a tile: a tile of
-    /// 192 rows processes more rows in the same time (`docs/kernels/attention.md`, What was tried).
+    /// 192 rows processes 7/6 as many rows in the same time (`docs/kernels/attention.md`, What was
+    /// tried).
     fn fills_device(&self, is_band: bool, multiprocessors: usize) -> bool {
         let work_tiles = |is_long: bool| {
             let rows =
@@ -236,7 +237,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{KvSplits, Varlen};
+    use super::super::{KvSplitParams, Varlen};
     use super::*;
     use crate::variant::attention::KernelConfig;
     use std::mem::offset_of;
@@ -269,7 +270,7 @@ mod tests {
             sizes: plan(MaskMode::Full, [1, 1, 1], [1, 1]).sizes,
             dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
-            kv_splits: KvSplits::default(),
+            kv_split_params: KvSplitParams::default(),
         }
     }
 

@@ -24,7 +24,7 @@ const MAX_KV_SPLITS: usize = 128;
 /// The splits; mirrors `Splits` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(super) struct KvSplits {
+pub(super) struct KvSplitParams {
     /// The address of the results of all splits, in the workspace.
     results: u64,
     /// Queries of all heads.
@@ -166,13 +166,13 @@ impl Plan {
         let bytes = rows.checked_mul(kv_split.count * (self.width() + 2) * 4);
         let bytes = bytes.ok_or_else(|| Error::invalid(call.name, "too many queries"))?;
         let results = call.gpu.workspace(bytes)?;
-        let kv_splits = KvSplits {
+        let kv_split_params = KvSplitParams {
             results: results.address(),
             rows: rows as u32,
             count: kv_split.count as u32,
             keys: kv_split.keys as u32,
         };
-        let parameters = Forward { blocks: blocks as u32, kv_splits, ..tensors };
+        let parameters = Forward { blocks: blocks as u32, kv_split_params, ..tensors };
         let variant = AttentionVariant::ForwardSplitKv { kernel_config: self.kernel_config, dtype };
         let launch = Launch {
             shared_bytes: forward_shared_bytes(self.kernel_config, tiles, dtype.size()) as u32,
@@ -223,7 +223,7 @@ mod tests {
             sizes: plan.sizes,
             dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
-            kv_splits: KvSplits::default(),
+            kv_split_params: KvSplitParams::default(),
         }
     }
 

@@ -287,8 +287,8 @@ fn the_product_kernel_adds_partial_sums_if_there_are_enough_counters() {
 /// not limit them.
 fn split_k_overhead(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
     let sizes = Sizes { element_bytes: [0; 2], ..sizes(BF16, [m, n, 16384], [0; 2], true) };
-    let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
-    tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
+    let unsplit = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
+    tile.predicted(&sizes, splits, 132) - tile.predicted(&unsplit, 1, 132)
 }
 
 #[test]
@@ -409,8 +409,11 @@ fn sums_of_rows_by_another_tile_are_compared_with_a_reduction() {
         let sizes = sizes(BF16, [m, n, 16384], [0; 2], true);
         let fastest = &WGMMA_128X128X64_CLUSTER4;
         assert_eq!(found(fastest, splits, &sizes), Some(expected), "{m} x {n}");
-        let (tile, parts) = expected;
-        assert!(tile.predicted(&sizes, parts, 132) > fastest.predicted(&sizes, splits, 132), "{m} x {n}");
+        let (tile, fused_splits) = expected;
+        assert!(
+            tile.predicted(&sizes, fused_splits, 132) > fastest.predicted(&sizes, splits, 132),
+            "{m} x {n}"
+        );
     }
     let square = sizes(BF16, [768, 768, 16384], [0; 2], true);
     // A tile that is faster by more than the time of the reduction.

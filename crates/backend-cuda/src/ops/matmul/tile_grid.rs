@@ -92,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_band_is_divided_by_as_in_the_kernels() {
-        let whole = format!("Divisor{{BAND_ROWS, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
+    fn the_divisor_of_a_complete_band_is_that_of_the_kernels() {
+        let divisor = format!("Divisor{{BAND_ROWS, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
         let program = crate::files::Program::new(&["gemm/wgmma.cu"], std::iter::empty());
         let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
         let text = text("gemm/gemm.cuh");
-        assert!(text.contains(&whole) && text.contains(&format!("u32 BAND_ROWS = {BAND};")), "{whole}");
+        assert!(text.contains(&divisor) && text.contains(&format!("u32 BAND_ROWS = {BAND};")), "{divisor}");
     }
 }

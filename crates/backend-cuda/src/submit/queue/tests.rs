@@ -346,7 +346,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     let queue = Arc::new(SubmissionQueue::with_thread(AlignedDriver::default(), true));
     let config = |number: u64| {
         let cluster = [1 + (number % 3) as u8, 1, 1 + (number % 2) as u8];
-        let attributes = LaunchAttributes { cluster, dependent: number.is_multiple_of(5) };
+        let attributes = LaunchAttributes { cluster, is_dependent: number.is_multiple_of(5) };
         LaunchConfig { grid: [number as u32 + 1, 2, 3], shared_bytes: number as u32, attributes, ..plain() }
     };
     let count = 300;
@@ -358,9 +358,9 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     }
     queue.stop();
     let mut expected: Vec<_> = (0..count).map(|number| (config(number), Aligned::of(number))).collect();
-    assert!(expected[0].0.attributes.dependent);
+    assert!(expected[0].0.attributes.is_dependent);
     // The work before the first launch is unknown.
-    expected[0].0.attributes.dependent = false;
+    expected[0].0.attributes.is_dependent = false;
     assert_eq!(*queue.target.0.lock(), expected);
     assert!(
         queue.slots.len() == SLOTS && size_of::<Aligned>() <= MAX_PARAMETER_BYTES,
@@ -373,7 +373,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
 fn launches_after_other_work_wait_for_its_end() {
     for (uses_thread, at_once) in [(true, false), (true, true), (false, false)] {
         let queue = Arc::new(SubmissionQueue::with_thread(AlignedDriver::default(), uses_thread));
-        let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
+        let attributes = LaunchAttributes { is_dependent: true, ..LaunchAttributes::NONE };
         let config = LaunchConfig { attributes, ..plain() };
         let follows_other_work = |number: u64| number % 7 == 3 || number % 50 > 45;
         for number in 0..200 {
@@ -386,7 +386,7 @@ fn launches_after_other_work_wait_for_its_end() {
         }
         queue.stop();
         let found: Vec<bool> =
-            queue.target.0.lock().iter().map(|(config, _)| config.attributes.dependent).collect();
+            queue.target.0.lock().iter().map(|(config, _)| config.attributes.is_dependent).collect();
         let expected: Vec<bool> = (0..200).map(|number| number != 0 && !follows_other_work(number)).collect();
         assert_eq!(found, expected, "through slots: {uses_thread}, at once: {at_once}");
     }

@@ -111,10 +111,10 @@ fn numbers_outside_the_limits_are_not_splittable() {
     let lossy = f32::from_bits(0x007f_ffff);
     assert_ne!(split(lossy).iter().sum::<f32>(), lossy);
     let small = f32::from_bits((MIN_SPLITTABLE / 2.0).to_bits() + 1);
-    assert!(split(small).iter().any(|part| part.is_subnormal()), "{:?}", split(small));
+    assert!(split(small).iter().any(|term| term.is_subnormal()), "{:?}", split(small));
     // Values inside the range never overflow in sums of as many products as there are indices.
-    let most = f64::from(bf16::from_f32(f32::from_bits(SPLITTABLE_END.to_bits() - 1)).to_f32());
-    assert!(most * most * 2f64.powi(31) < f64::from(f32::MAX));
+    let largest = f64::from(bf16::from_f32(f32::from_bits(SPLITTABLE_END.to_bits() - 1)).to_f32());
+    assert!(largest * largest * 2f64.powi(31) < f64::from(f32::MAX));
 }
 
 /// The magnitude of the three products that are omitted: less than one ulp of the product.
