@@ -27,6 +27,7 @@ use ternion_core::{Error, Result};
 /// A device and its state.
 #[derive(Debug)]
 pub(crate) struct Gpu {
+    /// The name of the device: `cuda:0`.
     pub(crate) name: String,
     pub(crate) context: Arc<Context>,
     queue: Arc<SubmissionQueue<Stream>>,

@@ -39,17 +39,22 @@ const MAX_GRID_Y: usize = 65535;
 /// The parameters; mirrors `ChannelParts` in the kernels.
 #[repr(C)]
 struct PartParameters {
+    /// The partial sums.
     parts: u64,
     x: u64,
+    /// Only in the gradient, like the mean and the variance.
     dy: u64,
     mean: u64,
     variance: u64,
     eps: f64,
     batch: u64,
     space: u64,
+    /// Images of a split.
     batch_per_split: u64,
     channels: u32,
+    /// 1 for the gradient.
     backward: u32,
+    /// Packs of a plane.
     plane: Divisor,
 }
 
@@ -64,6 +69,7 @@ struct ChannelParameters {
     second: u64,
     dweight: u64,
     dbias: u64,
+    /// The partial sums of a channel: `outer` groups of `inner` adjacent ones.
     outer: u64,
     outer_stride: u64,
     inner: u64,

@@ -43,7 +43,9 @@ struct Parameters {
     y: u64,
     inputs: [u64; 3],
     count: u64,
+    /// The bits of the operand that is [a number](Operand::Number).
     scalar: u64,
+    /// The constants of the function.
     constants: [u64; 2],
     space: Space<4>,
 }

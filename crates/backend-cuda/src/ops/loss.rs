@@ -18,7 +18,9 @@ const UPDATE_BLOCKS_EACH: usize = 4;
 struct Parameters {
     dx: u64,
     loss: u64,
+    /// The log-sum-exp of each row.
     log_sum: u64,
+    /// The logits.
     x: u64,
     target: u64,
     dloss: u64,

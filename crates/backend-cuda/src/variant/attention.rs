@@ -77,6 +77,7 @@ impl Engine {
 /// Which keys a query attends to, and whether there is dropout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum MaskMode {
+    /// All keys.
     Full,
     /// The keys between two indices, which depend on the query's index.
     Band,

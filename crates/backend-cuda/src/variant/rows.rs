@@ -106,7 +106,8 @@ impl Rows {
         self.threads() / self.team.threads()
     }
 
-    /// Returns the bytes of a row of each of `tensors` tensors that is kept in shared memory.
+    /// Returns the bytes of shared memory in which a block keeps one row of each of `tensors`
+    /// tensors; 0 for other storage.
     pub(crate) fn stored_bytes(&self, dtype: DType, packs: usize, tensors: usize) -> usize {
         match self.team.storage {
             RowStorage::Shared => packs * self.packing.pack(dtype) * dtype.size() * tensors,

@@ -314,7 +314,7 @@ impl ColumnSums {
     }
 
     fn launch_sums(&self, call: &Call<'_>) -> Result<()> {
-        super::sum_rows(call, self.view(), call.outputs[1])
+        super::compute_column_sums(call, self.view(), call.outputs[1])
     }
 }
 
