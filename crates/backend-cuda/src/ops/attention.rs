@@ -34,7 +34,7 @@ const MAX_HEAD_DIM: usize = 256;
 
 /// Strides of a mask along queries and keys, in elements, must be smaller than this: the kernels on
 /// tensor cores (`attention/half.cuh`) compute offsets within a tile in 32 bits.
-const MASK_STRIDE: usize = 1 << 24;
+const MASK_STRIDE_LIMIT: usize = 1 << 24;
 
 /// Queries of a block of `attention_grad_rows`.
 const ROWS: usize = 16;
@@ -175,7 +175,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
     }
     let mask = config.mask.then(|| inputs[optional_input]);
     if mask.is_some_and(|mask| {
-        let is_long_stride = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
+        let is_long_stride = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE_LIMIT;
         [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_long_stride(axis))
     }) {
         return unsupported("a mask with a row or key stride of 2^24 elements or more");

@@ -1,7 +1,9 @@
 //! The gradient in one pass (`attention/grad_by_keys.cu`, for wide heads `grad_by_keys_wide.cu`): a
 //! work tile has keys and values, and adds to the gradient of each tile of queries in a fixed
-//! order. This file decides when it is used, and launches it and the variant for study, which adds
-//! in any order.
+//! order. A step of a work tile processes one tile of queries. Work tiles of several heads are
+//! interleaved, so that those of one head, which add in order, begin some steps apart. This file
+//! decides when the pass is used, and launches it and the variant for study, which adds in any
+//! order.
 
 use super::dropout_bits::{BitLayout, BitTraversal};
 use super::resident::blocks_of;
@@ -35,11 +37,10 @@ const MIN_STEP_DISTANCE: f64 = 1.5;
 const FEW_HEADS_STEP_DISTANCE: f64 = 3.0;
 /// The maximum number of heads that are interleaved for [`FEW_HEADS_STEP_DISTANCE`].
 const FEW_HEADS: usize = 8;
-/// Interleaved heads of causal bands at width 64 whose gradient of queries lags: is computed one
-/// tile later than the other gradients (see [`SumOrder`]). The work tiles at
-/// the end of a band are short and begin soon after one another, so that they wait: 32 heads are
-/// faster than the number that follows from the average work tile (`docs/kernels/attention.md`,
-/// What was tried).
+/// Interleaved heads of causal bands at width 64 whose gradient of queries lags (is computed one
+/// tile later than the other gradients, see [`SumOrder`]). The work tiles at the end of a band are
+/// short and begin soon after one another, so that they wait: 32 heads are faster than the number
+/// that follows from the average work tile (`docs/kernels/attention.md`, What was tried).
 const CAUSAL_HEADS: usize = 32;
 /// As [`CAUSAL_HEADS`], for heads of more than 128 columns: 16 heads, or all if there are fewer,
 /// are faster (`docs/kernels/attention.md`, What was tried).
@@ -70,12 +71,13 @@ struct Parameters {
     dq: Operand,
     dk: Operand,
     dv: Operand,
-    /// Row statistics: the values per query that the first kernel computes.
+    /// Row statistics, `[batch * heads, query_tiles, 2, queries of a tile]`: the log-sum-exp that
+    /// is subtracted from scores, then rowsum(dy y).
     rows: u64,
-    /// f32 sums of the gradient of queries.
+    /// f32 sums of the gradient of queries, for each query tile.
     sums: u64,
     /// For each query tile and consumer, how many work tiles have added to its sums.
-    order_counters: u64,
+    dq_semaphores: u64,
     /// Per head.
     query_tiles: u32,
     /// Per head.
@@ -112,8 +114,8 @@ pub enum SumOrder {
 struct GradWorkspace {
     rows: Workspace,
     sums: Workspace,
-    /// The counters that order the sums, followed by the ticket.
-    order_counters: Workspace,
+    /// The semaphores that order the sums, followed by the ticket.
+    dq_semaphores: Workspace,
     /// The number of query tiles of all heads.
     tiles: usize,
 }
@@ -289,7 +291,7 @@ impl Plan {
         Ok(GradWorkspace {
             rows: call.gpu.workspace(tiles * 2 * tile * 4)?,
             sums: call.gpu.workspace(tiles * tile * width * 4)?,
-            order_counters: call.gpu.workspace((tiles * CONSUMERS + 1) * 4)?,
+            dq_semaphores: call.gpu.workspace((tiles * CONSUMERS + 1) * 4)?,
             tiles,
         })
     }
@@ -303,7 +305,7 @@ impl Plan {
     ) -> Result<Parameters> {
         let (sizes, width) = (self.sizes, self.one_pass_width());
         let [query_tiles, key_blocks] = self.one_pass_tiles();
-        let GradWorkspace { rows, sums, order_counters, tiles } = workspace;
+        let GradWorkspace { rows, sums, dq_semaphores, tiles } = workspace;
         let query_map = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, queries_of(width))
@@ -325,13 +327,13 @@ impl Plan {
             dv: tensors.dv,
             rows: rows.address(),
             sums: sums.address(),
-            order_counters: order_counters.address(),
+            dq_semaphores: dq_semaphores.address(),
             query_tiles: query_tiles as u32,
             key_blocks: key_blocks as u32,
             key_heads: (self.batch * self.kv_heads) as u32,
             interleaved_heads: self.grad_interleaved_heads(call.gpu.multiprocessors()) as u32,
             sizes,
-            ticket: order_counters.address() + (tiles * CONSUMERS * 4) as u64,
+            ticket: dq_semaphores.address() + (tiles * CONSUMERS * 4) as u64,
             work_tiles: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
             first_key_head: 0,
             bits: 0,

@@ -3,7 +3,7 @@
 //! `attention/merge_splits.cu` merges their results in the order of the keys.
 
 use super::super::INDEX_LIMIT;
-use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared_bytes, grid};
+use super::{Forward, MASK_STRIDE_LIMIT, Plan, Sizes, forward_shared_bytes, grid};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, MaskMode};
@@ -57,7 +57,7 @@ impl Plan {
         let Sizes { heads, group, queries, keys, .. } = self.sizes;
         let has_dropout_or_lengths = config.dropout.is_some() || config.varlen;
         // Strides of heads become those of rows, which the kernels limit.
-        let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
+        let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE_LIMIT as u64
             && tensors.q.strides[1].unsigned_abs() < INDEX_LIMIT as u64;
         let is_supported = queries == 1 && keys > 0 && group > 0 && self.kernel_config.engine.has_split_kv();
         if !is_supported || has_dropout_or_lengths || !strides_fit {
