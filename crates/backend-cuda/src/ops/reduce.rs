@@ -161,14 +161,15 @@ impl Partition {
         let (results, reduced) = (spaces.results, spaces.reduced);
         let result_stride = spaces.kept.strides[1][spaces.kept.last()];
         let reduced_stride = spaces.over.strides[0][spaces.over.last()];
-        let partition = |kernel: usize, blocks: usize, round: usize, each: usize| {
+        let partition = |kernel: usize, blocks: usize, multiple: usize, blocks_each: usize| {
             let target =
-                (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::ARRIVAL_COUNTERS);
+                (gpu.multiprocessors() * blocks_each * element.div_ceil(2).min(2)).min(Gpu::ARRIVAL_COUNTERS);
             // At most 1024 splits, whose results one block adds.
-            let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
-            let per_part = reduced.div_ceil(parts).next_multiple_of(round);
+            let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(multiple).max(1)).min(1024);
+            let per_part = reduced.div_ceil(parts).next_multiple_of(multiple);
             Partition { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
+        // Adjacent threads read the elements of adjacent results, if there are at least 8.
         if result_stride == 1
             && reduced_stride != 1
             && spaces.kept.sizes[spaces.kept.last()] >= 8

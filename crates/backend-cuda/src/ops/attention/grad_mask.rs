@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_cover_all_steps() {
+    fn splits_cover_all_steps() {
         for heads in 1..200 {
             let ScoreSplit { parts, steps_per_split, .. } =
                 split_scores([1, 1, 64, 64], [3, heads, 64, 64], [64, 64], 396);

@@ -36,11 +36,12 @@ const COPY_MICROSECONDS: f64 = 4.0;
 /// As [`COPY_MICROSECONDS`], if the lines of the copy are padded with zeros.
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
 /// Microseconds of bf16x6 in addition to the split kernels and the products: to clear the word that
-/// the split kernels set, and the kernel that returns at once.
+/// the split kernels set, and to run the product kernel that returns at once.
 const PARTS_MICROSECONDS: f64 = 0.897;
 /// Bytes that are read and written per element to split it.
 const SPLIT_BYTES: usize = 4 + 3 * 2;
-/// Two thirds of an H100's bandwidth.
+/// Bytes per microsecond of copies, of splitting operands into bf16 terms and of separate
+/// epilogues: two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
 /// The numbers of blocks that split-K aims at: from half of an H100's multiprocessors to six times
