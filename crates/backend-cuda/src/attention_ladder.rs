@@ -17,19 +17,21 @@ pub use crate::variant::attention_ladder::{Mask, Rung, WIDTHS};
 
 const OP: &str = "attention_ladder";
 
-/// Columns of a box of an operand: a period of the swizzle for elements of 16 bits.
+/// Columns of a TMA box of an operand: 64 elements of 16 bits are the 128 bytes that the swizzle
+/// permits.
 const BOX_COLUMNS: usize = 64;
-/// Queries of a box.
+/// Rows of a TMA box of q.
 const BOX_QUERIES: usize = 64;
 /// The maximum number of blocks of a grid along its second and third axes.
 const MAX_GRID: usize = 65535;
-/// Columns of a tile of scores of the tiled rung, and queries of a block of either product.
+/// Rows and columns of a block's tile of scores in the tiled rung, and queries of a block of its
+/// second product.
 const TILE: usize = 128;
-/// Rows of a block of the softmax, one for each warp.
+/// Rows that a block of the softmax kernel normalizes, one for each warp.
 const ROWS_OF_SOFTMAX: usize = 8;
-/// Keys of a block of naive scores.
+/// Keys of a block of the naive rung's scores.
 const SCORE_KEYS: usize = 32;
-/// Queries of a block of naive scores.
+/// Queries of a block of the naive rung's scores.
 const SCORE_QUERIES: usize = 8;
 
 /// The parameters, like `Attention` in the kernels.
@@ -66,7 +68,7 @@ pub struct Options {
 }
 
 /// The tensors that a rung reads and writes. All but the workspace are `[heads, tokens, width]`,
-/// where `heads` counts those of the whole batch.
+/// where `heads` is the batch size times the heads of a sequence.
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
     /// Queries.
@@ -226,7 +228,7 @@ fn launches(rung: Rung, mask: Mask, [heads, tokens, width]: [usize; 3]) -> Resul
     Ok(grids.into_iter().enumerate().map(launch).collect())
 }
 
-/// Returns the parameters of the rungs with warpgroups: maps of q, k and v.
+/// Returns the parameters of the rungs with warpgroups: tensor maps of q, k and v.
 fn mapped_params(rung: Rung, sizes: [usize; 3], addresses: [u64; 5], scale: f32) -> Result<MappedAttention> {
     let [q, k, v, y, _] = addresses;
     let keys = rung.warpgroups().map_or(0, |warpgroups| warpgroups.step);
@@ -240,9 +242,9 @@ fn mapped_params(rung: Rung, sizes: [usize; 3], addresses: [u64; 5], scale: f32)
     })
 }
 
-/// Returns the map of an operand, with boxes of `rows` rows. Its axes are columns, tokens, heads,
-/// and one of a single element. Elements after a head's last token are read as 0, not from the next
-/// head.
+/// Returns the tensor map of an operand, with boxes of `rows` rows. Its axes are columns, tokens,
+/// heads, and one of a single element. Elements after a head's last token are read as 0, not from
+/// the next head.
 fn map(address: u64, [heads, tokens, width]: [usize; 3], rows: usize) -> Result<TensorMap> {
     let (mut axes, columns) = Axes::beginning(DType::BF16, width, BOX_COLUMNS);
     let row = width as i64;
@@ -265,7 +267,7 @@ mod tests {
     use std::mem::offset_of;
 
     fn grids(rung: Rung, sizes: [usize; 3]) -> Vec<[u32; 3]> {
-        let launches = launches(rung, Mask::Causal, sizes).expect("sizes that it takes");
+        let launches = launches(rung, Mask::Causal, sizes).expect("supported sizes");
         launches.iter().map(|launch| launch.grid).collect()
     }
 
@@ -293,7 +295,7 @@ mod tests {
     #[test]
     fn kernels_are_launched_in_their_order() {
         for rung in Rung::ALL {
-            let launches = launches(rung, Mask::Full, [1, 100, 64]).expect("sizes that it takes");
+            let launches = launches(rung, Mask::Full, [1, 100, 64]).expect("supported sizes");
             let kernels: Vec<usize> = launches.iter().map(|launch| launch.kernel).collect();
             assert_eq!(kernels, (0..rung.kernels().len()).collect::<Vec<_>>(), "{rung:?}");
         }
@@ -334,10 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn none_is_a_variant_that_an_op_can_ask_for() {
-        let (of_ops, for_study) = (crate::variants(), crate::study_variants());
+    fn no_kernel_of_the_ladder_is_a_variant_of_an_op() {
+        let (op_variants, study_variants) = (crate::variants(), crate::study_variants());
         for variant in crate::variant::attention_ladder::variants().map(crate::Variant::from) {
-            assert!(for_study.contains(&variant) && !of_ops.contains(&variant), "{variant:?}");
+            assert!(study_variants.contains(&variant) && !op_variants.contains(&variant), "{variant:?}");
         }
     }
 }

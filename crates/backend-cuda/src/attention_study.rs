@@ -1,8 +1,8 @@
-//! Attention with kernels chosen by the caller, for study and measurement only. Forward by TMA
-//! (`kernels/attention/forward_tma.cu`) runs with its tiles for few or for many keys, to measure
-//! which are faster. The gradient in one traversal (`kernels/attention/grad_by_keys.cu`) adds its
-//! sums in a fixed order, as the op does, or in any order, to measure the cost of bit-identical
-//! runs.
+//! Attention with kernels chosen by the caller, for study and measurement only. The forward TMA
+//! kernel (`kernels/attention/forward_tma.cu`) runs with its tiles for few or for many keys, to
+//! measure which are faster. The gradient in one pass (`kernels/attention/grad_by_keys.cu`) adds
+//! its partial sums in a fixed order, as the op does, or in any order, to measure the cost of
+//! bit-identical runs.
 
 use crate::backend::CudaBackend;
 use crate::call::Call;

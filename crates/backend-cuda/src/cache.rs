@@ -199,8 +199,8 @@ mod tests {
         assert!(cache.get(&["kept"]).is_some());
     }
 
-    /// The work of one process of the next test, in the folder that it is given. Without the
-    /// variable this does nothing.
+    /// What each process of the next test runs, in the folder that `TERNION_TEST_RACE` names. Does
+    /// nothing without this variable.
     #[test]
     fn one_of_several_processes() {
         let Some(folder) = std::env::var_os("TERNION_TEST_RACE").map(PathBuf::from) else { return };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn racing_processes_see_whole_entries_alone() {
+    fn racing_processes_see_only_complete_entries() {
         let cache = Cache::fresh("processes");
         let folder = cache.folder.as_ref().expect("a folder");
         let process = || {
@@ -230,8 +230,8 @@ mod tests {
             let output = String::from_utf8_lossy(&ended.stdout).into_owned();
             assert!(ended.status.success() && output.contains("1 passed"), "{output}");
         }
-        for (at, key) in ["a", "b", "c"].into_iter().enumerate() {
-            assert_eq!(cache.get(&[key]), Some(vec![at as u8; 10_000]));
+        for (byte, key) in ["a", "b", "c"].into_iter().enumerate() {
+            assert_eq!(cache.get(&[key]), Some(vec![byte as u8; 10_000]));
         }
         assert_eq!(std::fs::read_dir(folder).expect("reads").count(), 3, "no temporary file stays");
     }

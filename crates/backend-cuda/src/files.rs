@@ -1,5 +1,5 @@
-//! The files of `kernels/`, which are part of the library, and the programs that are compiled from
-//! them.
+//! The files of `kernels/`, which are embedded in the library, and the programs that are compiled
+//! from them.
 //!
 //! A file includes others by `#include "lib/rows.cuh"`, with paths relative to `kernels/`. NVRTC
 //! gets every file that the root includes, directly or indirectly, as a header of that name, and
@@ -235,8 +235,8 @@ mod tests {
     #[test]
     fn headers_are_guarded_and_roots_are_not_included() {
         for (path, text) in FILES {
-            let guarded = text.lines().any(|line| line == "#pragma once");
-            assert_eq!(guarded, path.ends_with(".cuh"), "{path}");
+            let is_guarded = text.lines().any(|line| line == "#pragma once");
+            assert_eq!(is_guarded, path.ends_with(".cuh"), "{path}");
             assert!(includes(text).all(|included| included.ends_with(".cuh")), "{path}");
         }
     }
@@ -260,9 +260,9 @@ mod tests {
         for (path, text) in FILES.iter().filter(|(path, _)| *path != "ptx/delayed_barriers.cuh") {
             for after in text.split("__sync").skip(1) {
                 let name: String = after.chars().take_while(|&c| c == '_' || c.is_alphanumeric()).collect();
-                let called = after[name.len()..].starts_with('(');
-                let macro_of_it = format!("#define __sync{name}(");
-                assert!(!called || delayed.contains(&macro_of_it), "{path}: __sync{name} has no delay");
+                let is_call = after[name.len()..].starts_with('(');
+                let definition = format!("#define __sync{name}(");
+                assert!(!is_call || delayed.contains(&definition), "{path}: __sync{name} has no delay");
             }
         }
     }

@@ -27,6 +27,7 @@ use ternion_core::{Error, Result};
 /// A device and its state.
 #[derive(Debug)]
 pub(crate) struct Gpu {
+    /// The name of the device: `cuda:0`.
     pub(crate) name: String,
     pub(crate) context: Arc<Context>,
     queue: Arc<SubmissionQueue<Stream>>,
@@ -53,9 +54,10 @@ pub(crate) struct Gpu {
     submissions: RwLock<()>,
 }
 
-/// Counters of the blocks that arrive at a common result, or draw a work tile. All are 0 between
-/// kernels: a kernel resets the counters that it used before it ends, and kernels run one after
-/// another, whichever thread queued them.
+/// Counters with which the blocks of a kernel find out which of them is the last to contribute to a
+/// common result, or claim their next work tile. All are 0 between kernels: a kernel resets the
+/// counters that it used before it ends, and kernels run one after another, whichever thread queued
+/// them.
 #[derive(Debug)]
 struct ArrivalCounters {
     memory: DeviceMemory,
@@ -87,10 +89,11 @@ impl Drop for ArrivalCounters {
 const OLDEST_DRIVER_TO_OVERLAP: i32 = 12_030;
 
 /// Returns whether the device and its driver let kernels begin before the previous ones have ended,
-/// and the configuration allows it. Returns false if the program waits for each kernel.
+/// and the configuration allows it. Returns false if the program waits for each kernel
+/// (`TERNION_CUDA_SYNC`).
 fn can_overlap_launches(context: &Context, env: &EnvConfig) -> bool {
     env.dependent_launches != DependentLaunches::Off
-        && !env.synchronous
+        && !env.is_synchronous
         && context.properties.capability >= (9, 0)
         && context.properties.driver >= OLDEST_DRIVER_TO_OVERLAP
         && OptionalFunction::LaunchKernelEx.is_available()
@@ -124,7 +127,7 @@ impl Gpu {
         let memory = DeviceMemory { queue: queue.clone() };
         Ok(Gpu {
             name: format!("cuda:{index}"),
-            pool: Arc::new(match env.pool {
+            pool: Arc::new(match env.uses_pool {
                 true => Pool::new(memory),
                 false => Pool::without_cache(memory),
             }),
@@ -152,11 +155,11 @@ impl Gpu {
 
     /// Returns whether matrix products may use tensor maps, on devices that have them.
     pub(crate) fn uses_tensor_maps(&self) -> bool {
-        self.env.tensor_maps
+        self.env.uses_tensor_maps
     }
 
-    /// Sets whether kernels may begin before the previous ones have ended. Returns whether they
-    /// may: always false if it is not possible.
+    /// Sets whether kernels may begin before the previous ones have ended. Returns whether they now
+    /// may, which is false if the device, its driver or the configuration do not allow it.
     pub(crate) fn overlap_launches(&self, enable: bool) -> bool {
         let overlaps = enable && can_overlap_launches(&self.context, &self.env);
         self.overlaps_launches.store(overlaps, Ordering::Relaxed);
@@ -225,11 +228,11 @@ impl Gpu {
         }
         self.context.bind()?;
         let Some(allocation) = pool.alloc(bytes) else { return Err(self.out_of_memory(pool, bytes)) };
-        // The guard prevents that the fill becomes part of a graph that another thread records. (It
-        // is recursive because ops hold a guard when they allocate.)
-        let _guard = self.env.poison.then(|| self.submission_guard_recursive());
+        // The guard prevents the fill from becoming part of a graph that another thread records.
+        // (It is recursive because ops hold a guard when they allocate.)
+        let _guard = self.env.poisons_memory.then(|| self.submission_guard_recursive());
         let is_recording = self.is_recording();
-        if self.env.poison && !(is_recording && std::ptr::eq(pool, &raw const *self.pool)) {
+        if self.env.poisons_memory && !(is_recording && std::ptr::eq(pool, &raw const *self.pool)) {
             // SAFETY: the allocation is new and has `allocation.bytes` bytes.
             check("poison", unsafe {
                 sys::cuMemsetD8Async(allocation.address, 0xff, allocation.bytes, self.stream())
@@ -269,6 +272,7 @@ impl Gpu {
         self.pool.stats()
     }
 
+    /// Resets the peak of the pool's memory in use, to at least `floor` bytes.
     pub(crate) fn restart_peak(&self, floor: usize) {
         self.pool.reset_peak(floor);
     }
@@ -450,7 +454,7 @@ impl Gpu {
         };
         // SAFETY: the stream lives as long as this.
         let code = unsafe { sys::cuStreamSynchronize(self.stream()) };
-        self.check_status(if self.env.synchronous { last } else { "cuda" }, code)?;
+        self.check_status(if self.env.is_synchronous { last } else { "cuda" }, code)?;
         self.check_failed_launches()?;
         self.queue.history().mark_ended(launched);
         Ok(())
@@ -471,7 +475,7 @@ impl Gpu {
             | Code::CUDA_ERROR_INVALID_ADDRESS_SPACE
             | Code::CUDA_ERROR_INVALID_PC
             | Code::CUDA_ERROR_ECC_UNCORRECTABLE => {
-                let op = if self.env.synchronous { op } else { "cuda" };
+                let op = if self.env.is_synchronous { op } else { "cuda" };
                 check(op, code).map_err(|error| self.with_suspects(error))
             }
             _ => check(op, code),
@@ -481,7 +485,7 @@ impl Gpu {
     /// Adds the ops that may have caused a fault of the device to its error. They are not known
     /// exactly, because the driver reports a fault later than it occurs.
     fn with_suspects(&self, error: Error) -> Error {
-        if self.env.synchronous {
+        if self.env.is_synchronous {
             return error;
         }
         Error::Device {

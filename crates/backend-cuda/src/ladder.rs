@@ -15,7 +15,8 @@ pub use crate::variant::ladder::{Rung, Tile};
 
 const OP: &str = "ladder";
 
-/// Columns and lines of a box of an operand: a period of the swizzle for elements of 16 bits.
+/// Columns of a TMA box of an operand: 64 elements of 16 bits are the 128 bytes that the swizzle
+/// permits. A box of b has as many rows.
 const BOX: usize = 64;
 /// The maximum number of blocks of a grid along its second axis.
 const MAX_GRID_Y: usize = 65535;
@@ -112,13 +113,13 @@ fn sizes(rung: Rung, views: [&View<'_>; 3]) -> Result<[usize; 3]> {
         }
     }
     let [a, b, y] = views.map(|view| view.layout.shape());
-    let ([m, k], [of_b, n]) = (a.to_array(OP)?, b.to_array(OP)?);
+    let ([m, k], [b_k, n]) = (a.to_array(OP)?, b.to_array(OP)?);
     let [rows, columns] = y.to_array(OP)?;
-    if of_b != k || [rows, columns] != [m, n] {
+    if b_k != k || [rows, columns] != [m, n] {
         let expected = "a [m, k], b [k, n] and y [m, n]";
         return Err(rejected(
             rung,
-            format!("{expected}, got [{m}, {k}], [{of_b}, {n}] and [{rows}, {columns}]"),
+            format!("{expected}, got [{m}, {k}], [{b_k}, {n}] and [{rows}, {columns}]"),
         ));
     }
     if m.min(n).min(k) == 0 {
@@ -155,18 +156,19 @@ fn launch(variant: LadderVariant, [m, n, _]: [usize; 3], multiprocessors: usize)
     })
 }
 
-/// Returns the map of an operand of `[run, lines]` elements, with boxes of `extents` elements.
-fn map(address: u64, [run, lines]: [usize; 2], extents: [usize; 2]) -> Result<TensorMap> {
+/// Returns the tensor map of a row-major matrix, with boxes of `extents` elements: columns, then
+/// rows.
+fn map(address: u64, [columns, rows]: [usize; 2], extents: [usize; 2]) -> Result<TensorMap> {
     let size = DType::BF16.size() as u64;
-    let [extent_run, extent_lines] = extents.map(|extent| extent as u32);
+    let [extent_columns, extent_rows] = extents.map(|extent| extent as u32);
     TensorMapSpec {
         address,
         dtype: DType::BF16,
         rounds_to_tf32: false,
         swizzle: Swizzle::Bytes128,
         axes: smallvec![
-            Axis { size: run as u64, stride: size, extent: extent_run },
-            Axis { size: lines as u64, stride: run as u64 * size, extent: extent_lines },
+            Axis { size: columns as u64, stride: size, extent: extent_columns },
+            Axis { size: rows as u64, stride: columns as u64 * size, extent: extent_rows },
         ],
     }
     .map(OP)
@@ -202,9 +204,9 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_other_forms_and_too_many_rows_are_errors() {
+    fn tiles_of_other_rungs_and_too_many_rows_are_errors() {
         let variant = LadderVariant { rung: Rung::Multicast, tile: &Rung::WgmmaTma.tiles()[0] };
-        let error = launch(variant, [64; 3], 132).expect_err("another form's").to_string();
+        let error = launch(variant, [64; 3], 132).expect_err("another rung's").to_string();
         assert_eq!(
             error,
             "ladder: multicast: expected its own tile, got 128x128x64, 128x128 a warpgroup, 3 stages"
@@ -215,10 +217,11 @@ mod tests {
     }
 
     #[test]
-    fn none_is_a_variant_that_an_op_can_ask_for() {
-        let (of_ops, for_study) = (crate::variants(), crate::study_variants());
+    fn no_kernel_of_the_ladder_is_a_variant_of_an_op() {
+        let (op_variants, study_variants) = (crate::variants(), crate::study_variants());
         assert!(
-            for_study.len() > Rung::ALL.len() && for_study.iter().all(|variant| !of_ops.contains(variant))
+            study_variants.len() > Rung::ALL.len()
+                && study_variants.iter().all(|variant| !op_variants.contains(variant))
         );
     }
 }

@@ -48,7 +48,7 @@ impl Launch {
     #[inline]
     pub(crate) fn config(&self, function: sys::CUfunction, overlaps: bool) -> LaunchConfig {
         let Launch { grid, block, shared_bytes, cluster, .. } = *self;
-        let attributes = LaunchAttributes { cluster, dependent: overlaps && self.variant.is_dependent() };
+        let attributes = LaunchAttributes { cluster, is_dependent: overlaps && self.variant.is_dependent() };
         LaunchConfig { function, grid, block, shared_bytes, attributes }
     }
 }

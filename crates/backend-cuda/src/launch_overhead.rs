@@ -10,8 +10,8 @@ use ternion_core::Result;
 
 const OP: &str = "launch_floor";
 
-/// Bytes of the kernel's parameters: as many as those of the ops' kernels, which have a few hundred
-/// at most.
+/// Bytes of the empty kernel's parameters: the parameters of most ops' kernels have a few hundred
+/// bytes.
 const PARAMETER_BYTES: usize = 256;
 
 /// An empty kernel in PTX, which the driver compiles itself.

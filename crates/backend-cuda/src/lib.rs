@@ -17,7 +17,7 @@
 //! | `kernel_trace` | start and end of each kernel on the device, measured by CUPTI |
 //! | `ladder` | matrix products for study, beginning with a naive kernel, outside the path above |
 //! | `attention_ladder` | the same for attention forward |
-//! | `attention_study` | attention with the caller's tiles, its gradient with the caller's order |
+//! | `attention_study` | attention with chosen tiles, its gradient with a chosen order of sums |
 //! | `tiles` | matrix products with a tile chosen by the caller, for measurements |
 //! | `driver` | handles and calls of the CUDA driver |
 

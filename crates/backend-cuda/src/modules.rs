@@ -22,8 +22,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock};
 use ternion_core::{Error, Result};
 
-/// Dynamic shared memory that a launch may use without a request: 48 KiB, less a kernel's static
-/// shared memory.
+/// Bytes of dynamic shared memory that a launch may use without raising the kernel's limit. The
+/// driver's default is 48 KiB, of which 16 KiB are left for a kernel's static shared memory.
 const DEFAULT_SHARED_LIMIT: u32 = 32 << 10;
 
 /// A kernel that can be launched.
@@ -81,8 +81,8 @@ pub(crate) struct Modules {
 }
 
 impl Drop for Modules {
-    /// Makes the context current: the last owner may be a thread that has compiled a kernel, on
-    /// which it is not.
+    /// Makes the context current, which unloading the modules requires: the last owner may be a
+    /// compiling thread, on which it is not current.
     fn drop(&mut self) {
         let _ = self.context.bind();
     }
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_the_driver_rejects_is_compiled_anew_once() {
+    fn an_entry_that_the_driver_rejects_is_compiled_again_once() {
         let cache = Cache::fresh("rejected");
         cache.put(&["key"], b"of another driver");
         let (count, loaded) = run(&cache, b"sound", |code| code == b"sound");
@@ -407,7 +407,7 @@ mod tests {
             let kernel_config = KernelConfig { engine, width, mask_mode: MaskMode::Full };
             AttentionVariant::Forward { kernel_config, dtype }.into()
         };
-        check_listed(attention(Engine::Mma, 64, DType::F16)).expect("a width that there is");
+        check_listed(attention(Engine::Mma, 64, DType::F16)).expect("a listed width");
         let (a, b) = (LoadMode::Elements, LoadMode::KMajor);
         let (operands, output) = (DType::BF16, DType::BF16);
         let epilogue = EpilogueVariant::BiasRelu;

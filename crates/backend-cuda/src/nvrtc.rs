@@ -28,7 +28,7 @@ pub fn version() -> Result<(i32, i32)> {
     Ok(nvrtc()?.version)
 }
 
-/// Compiles `program`, which messages call `name`.
+/// Compiles `program`. `name` identifies it in messages.
 ///
 /// # Errors
 /// NVRTC was not found, or the source does not compile. In the latter case the message is the
@@ -103,7 +103,7 @@ fn nvrtc() -> Result<&'static Nvrtc> {
         Some(folder) => load_from_named_folder(&folder),
         None => {
             let wheels = wheels_in(python_packages(), &["cu13"]);
-            load_first(&wheels, Nvrtc::of_the_linker, &folders("cuda_nvrtc"))
+            load_first(&wheels, Nvrtc::from_linker, &folders("cuda_nvrtc"))
         }
     });
     found.as_ref().map_err(|detail| Error::Device { device: "cuda".into(), detail: detail.clone() })
@@ -111,7 +111,7 @@ fn nvrtc() -> Result<&'static Nvrtc> {
 
 /// Loads NVRTC from the folder that the user named.
 fn load_from_named_folder(folder: &Path) -> Result<Nvrtc, String> {
-    Nvrtc::in_folder(folder).map_err(|why| {
+    Nvrtc::from_folder(folder).map_err(|why| {
         format!(
             "TERNION_NVRTC names {}, which has no kernel compiler NVRTC that can be used: {why}",
             folder.display()
@@ -123,14 +123,14 @@ fn load_from_named_folder(folder: &Path) -> Result<Nvrtc, String> {
 /// that of the first of `folders`.
 fn load_first(
     wheels: &[PathBuf],
-    of_the_linker: impl FnOnce() -> Result<Nvrtc, String>,
+    from_linker: impl FnOnce() -> Result<Nvrtc, String>,
     folders: &[PathBuf],
 ) -> Result<Nvrtc, String> {
     let mut attempts = Vec::new();
     if let Some(nvrtc) = load_first_in(wheels, &mut attempts) {
         return Ok(nvrtc);
     }
-    match of_the_linker() {
+    match from_linker() {
         Ok(nvrtc) => return Ok(nvrtc),
         Err(why) => attempts.push(format!("where the linker looks ({why})")),
     }
@@ -148,7 +148,7 @@ fn load_first(
 /// `attempts`.
 fn load_first_in(folders: &[PathBuf], attempts: &mut Vec<String>) -> Option<Nvrtc> {
     for folder in folders {
-        match Nvrtc::in_folder(folder) {
+        match Nvrtc::from_folder(folder) {
             Ok(nvrtc) => return Some(nvrtc),
             Err(why) => attempts.push(format!("{} ({why})", folder.display())),
         }
@@ -158,7 +158,7 @@ fn load_first_in(folders: &[PathBuf], attempts: &mut Vec<String>) -> Option<Nvrt
 
 impl Nvrtc {
     /// Loads NVRTC under one of its names from the linker's search path.
-    fn of_the_linker() -> Result<Nvrtc, String> {
+    fn from_linker() -> Result<Nvrtc, String> {
         let mut errors = Vec::new();
         for name in cudarc::get_lib_name_candidates("nvrtc") {
             // SAFETY: the initializers of NVIDIA's library, under its own name.
@@ -173,7 +173,7 @@ impl Nvrtc {
 
     /// Loads the newest version in `folder`, and its built-in functions, which NVRTC looks up by
     /// name when it compiles.
-    fn in_folder(folder: &Path) -> Result<Nvrtc, String> {
+    fn from_folder(folder: &Path) -> Result<Nvrtc, String> {
         let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         paths.retain(|path| ["libnvrtc.so", "nvrtc64_"].iter().any(|prefix| has_prefix(path, prefix)));
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn toolkits_side_by_side_are_looked_through_from_the_newest_on() {
+    fn the_newest_of_several_toolkits_is_searched_first() {
         let root = folder("toolkits");
         for name in ["cuda-9.2", "cuda-13.0", "cuda-12.10", "cuda-12.9", "cuda", "cuda-old", "cudnn-9"] {
             std::fs::create_dir_all(root.join(name)).expect("a folder");

@@ -21,8 +21,9 @@ impl<'a> Operands<'a> {
         Operands { call, copies: Vec::new(), temporaries: Vec::new() }
     }
 
-    /// Returns the address and strides of an input. `fit` returns the strides of a
-    /// layout if the kernel supports it.
+    /// Returns the address and strides of an input, or those of a contiguous copy if the kernel
+    /// does not support its layout. `fit` returns the strides of a layout if the kernel supports
+    /// it.
     pub(crate) fn input<S>(&mut self, index: usize, fit: impl Fn(&Layout) -> Option<S>) -> Result<(u64, S)> {
         let (call, view) = (self.call, &self.call.inputs[index]);
         if let Some(strides) = fit(view.layout) {

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn packs_lie_where_all_rows_have_them() {
+    fn packs_are_used_where_all_rows_are_aligned() {
         let of = |columns, layouts| {
             let row_kernel = row_kernel(columns, layouts);
             (row_kernel.rows.packing, row_kernel.packs)
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_takes_the_first_team_that_it_fits() {
+    fn a_row_uses_the_first_team_that_it_fits() {
         let storage = |columns| {
             let row_kernel = row_kernel(columns, &[(0, 0)]);
             (row_kernel.rows.team.threads(), row_kernel.rows.team.storage, row_kernel.shared_bytes)

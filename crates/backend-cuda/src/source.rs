@@ -33,7 +33,8 @@ pub struct Source {
     has_narrow_integers: bool,
     /// As [`Variant::is_dependent`].
     is_dependent: bool,
-    /// Whether the kernels let the next one begin before they end.
+    /// Whether the kernels let the next one begin before they end
+    /// (`griddepcontrol.launch_dependents`).
     triggers: bool,
     /// Whether threads pause for random times where they wait for each other.
     has_delays: bool,

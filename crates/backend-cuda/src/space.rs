@@ -46,6 +46,7 @@ impl Divisor {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Space<const N: usize> {
     pub(crate) rank: u32,
+    /// The sizes, as divisors.
     dims: [Divisor; MAX_RANK],
     pub(crate) sizes: [i64; MAX_RANK],
     pub(crate) strides: [[i64; MAX_RANK]; N],

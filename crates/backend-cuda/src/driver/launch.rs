@@ -11,13 +11,13 @@ pub(crate) struct LaunchAttributes {
     /// Blocks of a cluster along each axis. Each axis of the grid must be a multiple of it.
     pub(crate) cluster: [u8; 3],
     /// Whether the kernel may begin before the previous one has ended. The kernel then waits for
-    /// that itself, by `griddepcontrol.wait` (programmatic dependent launch).
-    pub(crate) dependent: bool,
+    /// the previous one itself, by `griddepcontrol.wait` (programmatic dependent launch).
+    pub(crate) is_dependent: bool,
 }
 
 impl LaunchAttributes {
     /// No attributes, as every device supports.
-    pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], dependent: false };
+    pub(crate) const NONE: LaunchAttributes = LaunchAttributes { cluster: [1; 3], is_dependent: false };
 
     /// Returns the attributes as the driver takes them, and their count.
     fn to_driver(self) -> ([sys::CUlaunchAttribute; 2], u32) {
@@ -30,7 +30,7 @@ impl LaunchAttributes {
             attributes[count].value.clusterDim = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x, y, z };
             count += 1;
         }
-        if self.dependent {
+        if self.is_dependent {
             attributes[count].id =
                 sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
             attributes[count].value.programmaticStreamSerializationAllowed = 1;
@@ -127,9 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_those_that_were_asked_for() {
+    fn attributes_are_converted_to_those_of_the_driver() {
         use sys::CUlaunchAttributeID as Id;
-        let of = |cluster, dependent| LaunchAttributes { cluster, dependent }.to_driver();
+        let of = |cluster, is_dependent| LaunchAttributes { cluster, is_dependent }.to_driver();
         assert_eq!(LaunchAttributes::NONE.to_driver().1, 0);
         let (attributes, count) = of([2, 1, 1], true);
         assert_eq!(count, 2);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_take_no_room_of_their_own() {
+    fn the_launch_configuration_is_small() {
         assert_eq!(size_of::<LaunchConfig>(), 40, "a slot copies it for every launch");
     }
 }

@@ -158,7 +158,8 @@ thread_local! {
     static CURRENT: std::cell::Cell<sys::CUcontext> = const { std::cell::Cell::new(std::ptr::null_mut()) };
 }
 
-/// Returns the number of devices of the driver, or an error that says why there are none.
+/// Returns the number of devices of the driver, or an error that says why device `index` is not
+/// available.
 fn count(index: usize) -> Result<usize> {
     // SAFETY: this loads the library that has the driver's name.
     if !unsafe { sys::is_culib_present() } {

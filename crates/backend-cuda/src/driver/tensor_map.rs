@@ -2,9 +2,9 @@
 //! 9.0 and newer copies a box of a tensor to shared memory with one instruction.
 //!
 //! A kernel takes a map by value, in its parameters: see [`TensorMap`]. The driver encodes it on
-//! the host, which takes about as long as everything else that an op's thread does. Because the
-//! memory pool returns the same addresses in each step, maps are cached, keyed by everything that
-//! they depend on.
+//! the host, which takes about as long as all other host work of an op. Because the memory pool
+//! returns the same addresses in each step, maps are cached, keyed by everything that they depend
+//! on.
 
 use super::{OptionalFunction, check};
 use cudarc::driver::sys;
@@ -39,14 +39,14 @@ const MAX_CACHED: usize = 4096;
 pub(crate) struct TensorMap([u64; 16]);
 
 impl TensorMap {
-    /// The map of a tensor that a kernel does not use.
+    /// All zeros, for the parameter of a tensor that the kernel does not read.
     pub(crate) const ABSENT: TensorMap = TensorMap([0; 16]);
 }
 
 /// The permutation of the rows of a box in shared memory, which lets kernels read columns without
 /// bank conflicts. The number in the name is the maximum length of a row of a box in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(dead_code)] // the probe uses only `None`; kernels for 9.0 use others
+#[allow(dead_code)] // not every swizzle has a user
 pub(crate) enum Swizzle {
     None,
     Bytes32,
@@ -55,7 +55,7 @@ pub(crate) enum Swizzle {
 }
 
 impl Swizzle {
-    /// Returns the maximum number of bytes of a row of a box.
+    /// Returns the maximum number of bytes of a row of a box, if the swizzle limits it.
     fn span(self) -> Option<usize> {
         match self {
             Swizzle::None => None,
@@ -82,7 +82,7 @@ pub(crate) struct Axis {
     pub(crate) size: u64,
     /// Bytes between adjacent elements; for the first axis, the size of an element.
     pub(crate) stride: u64,
-    /// Elements of a box along this axis.
+    /// The length of a box along this axis, in elements.
     pub(crate) extent: u32,
 }
 
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_stand_at_multiples_of_64_bytes() {
+    fn maps_are_aligned_to_64_bytes() {
         #[repr(C)]
         struct Parameters {
             count: u32,

@@ -28,7 +28,7 @@ impl Gpu {
         };
         let config = launch.config(function, self.overlaps_launches.load(Ordering::Relaxed));
         let is_recording = self.is_recording();
-        let at_once = self.env.synchronous || is_recording;
+        let at_once = self.env.is_synchronous || is_recording;
         let record = |history: &mut LaunchHistory| history.add_launch(op, &launch, is_recording);
         // SAFETY: the kernel takes one struct by value, which `P` mirrors. The op guarantees the
         // addresses in it: their buffers live until this function returns. After that the memory
@@ -36,14 +36,14 @@ impl Gpu {
         let code = unsafe { self.queue.push(op, config, params, at_once, record) };
         self.check_status(op, code)?;
         self.report(self.queue.take_error_of_this_thread())?;
-        if self.env.synchronous && !is_recording { self.wait_stream() } else { Ok(()) }
+        if self.env.is_synchronous && !is_recording { self.wait_stream() } else { Ok(()) }
     }
 
     /// If the kernel must be compiled, passes the launch to the queue, which waits for the
     /// compilation while the program continues. Returns whether the queue has taken the launch.
     #[cold]
     fn launch_later<P>(&self, op: &'static str, launch: &Launch, params: &P) -> Result<bool> {
-        let must_wait = self.env.synchronous || self.is_recording() || !self.queue.can_wait();
+        let must_wait = self.env.is_synchronous || self.is_recording() || !self.queue.can_wait();
         if must_wait || self.free_bytes()? < MIN_FREE_BYTES {
             return Ok(false);
         }

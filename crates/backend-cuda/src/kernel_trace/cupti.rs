@@ -48,7 +48,7 @@ impl Functions {
         }
     }
 
-    /// Checks that the layout of its records is known.
+    /// Checks that the library is new enough: the layout of older records is not known.
     pub(super) fn check_version(self) -> Result<Functions, String> {
         let mut version = 0;
         // SAFETY: the call writes an integer.

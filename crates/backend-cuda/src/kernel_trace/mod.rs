@@ -33,7 +33,8 @@ struct Active {
 
 static ACTIVE: Mutex<Option<Active>> = Mutex::new(None);
 
-/// A trace of everything that CUDA devices do in this process, from its begin until it is dropped.
+/// A trace of everything that CUDA devices do in this process, from [`begin`](KernelTrace::begin)
+/// until it is dropped.
 ///
 /// Kernels run as without it, but each launch, also of the kernels of a recorded step, takes the
 /// host and the device a little longer: the gaps between short kernels are wider than without a

@@ -48,7 +48,7 @@ pub struct Activity {
     pub name: String,
     /// The start time, in nanoseconds of CUPTI's clock.
     pub start_ns: u64,
-    /// The end time.
+    /// The end time, in nanoseconds of CUPTI's clock.
     pub end_ns: u64,
     /// Blocks of a kernel; 0 for copies and memsets.
     pub grid: [u32; 3],
@@ -62,11 +62,11 @@ pub struct Activity {
     pub registers: u16,
     /// Bytes that were copied or set; 0 for kernels.
     pub bytes: u64,
-    /// The id of the driver call that it belongs to.
+    /// CUPTI's correlation id: that of the driver call that caused the activity.
     pub correlation: u32,
 }
 
-/// A CUPTI activity record.
+/// A CUPTI activity record, by its address.
 struct Record(*const u8);
 
 impl Record {
@@ -74,45 +74,52 @@ impl Record {
     ///
     /// # Safety
     /// The record is long enough, and contains a `T` at this offset.
-    unsafe fn at<T: Copy>(&self, offset: usize) -> T {
+    unsafe fn field<T: Copy>(&self, offset: usize) -> T {
         // SAFETY: guaranteed by the caller; the read does not require alignment.
         unsafe { self.0.add(offset).cast::<T>().read_unaligned() }
     }
 
+    /// Returns three consecutive integers from `offset` on.
+    ///
     /// # Safety
-    /// As for [`at`](Record::at), for three values.
-    unsafe fn read_three(&self, offset: usize) -> [u32; 3] {
+    /// As for [`field`](Record::field), for three values.
+    unsafe fn three_fields(&self, offset: usize) -> [u32; 3] {
         // SAFETY: guaranteed by the caller.
-        unsafe { self.at(offset) }
+        unsafe { self.field(offset) }
     }
 
+    /// Returns the activity of a kernel.
+    ///
     /// # Safety
     /// It is a record of a kernel.
     unsafe fn kernel(&self) -> Activity {
         // SAFETY: the offsets are those of every version (see above); the name is null or a string
         // that CUPTI keeps as long as the kernel's module is loaded.
         unsafe {
-            let name: *const c_char = self.at(104);
+            let name: *const c_char = self.field(104);
             let name = match name.is_null() {
                 true => String::new(),
                 false => CStr::from_ptr(name).to_string_lossy().into_owned(),
             };
             Activity {
-                grid: self.read_three(52),
-                block: self.read_three(64),
-                static_shared: self.at(76),
-                dynamic_shared: self.at(80),
-                registers: self.at(6),
+                grid: self.three_fields(52),
+                block: self.three_fields(64),
+                static_shared: self.field(76),
+                dynamic_shared: self.field(80),
+                registers: self.field(6),
                 ..self.timed(ActivityKind::Kernel, name, 92)
             }
         }
     }
 
+    /// Returns an activity with the fields that all kinds have; the others are 0.
+    ///
     /// # Safety
     /// It is a record whose correlation id is at the offset `correlation`.
     unsafe fn timed(&self, kind: ActivityKind, name: String, correlation: usize) -> Activity {
         // SAFETY: guaranteed by the caller, and the offsets are those of every kind (see above).
-        let (start_ns, end_ns, correlation) = unsafe { (self.at(16), self.at(24), self.at(correlation)) };
+        let (start_ns, end_ns, correlation) =
+            unsafe { (self.field(16), self.field(24), self.field(correlation)) };
         Activity {
             kind,
             name,
@@ -149,15 +156,16 @@ pub(super) unsafe fn activity(record: *const u8) -> Option<Activity> {
     // SAFETY: every record begins with its kind, and the fields that are read exist in records of
     // that kind.
     unsafe {
-        match record.at(0) {
+        match record.field(0) {
             KERNEL => Some(record.kernel()),
             MEMCPY => {
-                let name = copy_name(record.at(4)).to_owned();
-                Some(Activity { bytes: record.at(8), ..record.timed(ActivityKind::Copy, name, 44) })
+                let name = copy_name(record.field(4)).to_owned();
+                Some(Activity { bytes: record.field(8), ..record.timed(ActivityKind::Copy, name, 44) })
             }
-            MEMSET => {
-                Some(Activity { bytes: record.at(8), ..record.timed(ActivityKind::Fill, "fill".into(), 44) })
-            }
+            MEMSET => Some(Activity {
+                bytes: record.field(8),
+                ..record.timed(ActivityKind::Fill, "fill".into(), 44)
+            }),
             _ => None,
         }
     }

@@ -49,9 +49,9 @@ unsafe extern "C" fn flush(_: u32) -> Code {
     request(&mut buffer, &mut bytes, &mut records);
     assert!(!buffer.is_null() && buffer.addr().is_multiple_of(8) && records == 0);
     assert!(bytes >= waiting.len() * RECORD);
-    for (at, record) in waiting.iter().enumerate() {
+    for (index, record) in waiting.iter().enumerate() {
         // SAFETY: the buffer has room for it, as checked above.
-        unsafe { buffer.add(at * RECORD).copy_from_nonoverlapping(record.as_ptr(), RECORD) };
+        unsafe { buffer.add(index * RECORD).copy_from_nonoverlapping(record.as_ptr(), RECORD) };
     }
     complete(std::ptr::null_mut(), 0, buffer, bytes, waiting.len() * RECORD);
     0
@@ -59,13 +59,13 @@ unsafe extern "C" fn flush(_: u32) -> Code {
 
 unsafe extern "C" fn next(buffer: *mut u8, written: usize, record: *mut *mut u8) -> Code {
     // SAFETY: the caller passes a pointer to null or to a record of the buffer.
-    let path = unsafe { &mut *record };
-    let at = if path.is_null() { 0 } else { path.addr() - buffer.addr() + RECORD };
-    if at >= written {
+    let current = unsafe { &mut *record };
+    let offset = if current.is_null() { 0 } else { current.addr() - buffer.addr() + RECORD };
+    if offset >= written {
         return 12;
     }
     // SAFETY: within the buffer.
-    *path = unsafe { buffer.add(at) };
+    *current = unsafe { buffer.add(offset) };
     0
 }
 

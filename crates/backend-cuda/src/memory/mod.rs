@@ -23,6 +23,7 @@ pub(crate) struct CudaMemory {
     /// Memory that another library owns.
     pub(crate) foreign: Option<Box<Foreign>>,
     pub(crate) bytes: usize,
+    /// The version counter with which core detects changes in place.
     pub(crate) version: AtomicU64,
 }
 

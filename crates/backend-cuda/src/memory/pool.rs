@@ -50,8 +50,8 @@ pub(crate) trait SegmentSource: Send + Sync {
     fn release(&self, segments: &[u64]);
 }
 
-/// The two classes of segments. Small requests never get a block of a large segment, or the
-/// reverse.
+/// The two classes of segments. Small requests never get a block of a large segment, and large
+/// requests never one of a small segment.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum SizeClass {
     Small,
@@ -83,7 +83,7 @@ impl SizeClass {
 #[derive(Clone, Copy, Debug)]
 struct Block {
     bytes: usize,
-    free: bool,
+    is_free: bool,
     class: SizeClass,
     /// The start address of its segment.
     segment: u64,
@@ -98,10 +98,13 @@ struct State {
     /// Small blocks that were freed last, oldest first. They are not yet merged; their neighbors
     /// treat them as used.
     recent: SmallVec<[Allocation; MAX_RECENT]>,
-    /// Bytes of each segment.
+    /// Bytes of each segment, by its address.
     segments: BTreeMap<u64, usize>,
+    /// Bytes of the blocks in use.
     in_use: usize,
+    /// The maximum of `in_use` so far.
     peak: usize,
+    /// Bytes of all segments.
     reserved: usize,
 }
 
@@ -181,7 +184,7 @@ impl<S: SegmentSource> Pool<S> {
         };
         state.segments.insert(address, size);
         state.reserved += size;
-        state.blocks.insert(address, Block { bytes: size, free: true, class, segment: address });
+        state.blocks.insert(address, Block { bytes: size, is_free: true, class, segment: address });
         state.free.insert((class, size, address));
         Some(address)
     }
@@ -206,7 +209,7 @@ impl<S: SegmentSource> Pool<S> {
             .segments
             .iter()
             .filter(|&(address, bytes)| {
-                state.blocks.get(address).is_some_and(|block| block.free && block.bytes == *bytes)
+                state.blocks.get(address).is_some_and(|block| block.is_free && block.bytes == *bytes)
             })
             .map(|(&address, _)| address)
             .collect();
@@ -233,6 +236,7 @@ impl<S: SegmentSource> Pool<S> {
         state.peak = at_least.max(state.in_use);
     }
 }
+
 impl<S: SegmentSource> Drop for Pool<S> {
     /// No block is in use, because the owner of each block holds a reference to the pool.
     fn drop(&mut self) {
@@ -288,13 +292,13 @@ impl State {
         let (class, segment) = (block.class, block.segment);
         let rest = block_bytes - bytes;
         let is_split = rest >= class.min_remainder();
-        block.free = false;
+        block.is_free = false;
         block.bytes = if is_split { bytes } else { block_bytes };
         let allocated = block.bytes;
         self.free.remove(&(class, block_bytes, address));
         if is_split {
             let end = address + bytes as u64;
-            self.blocks.insert(end, Block { bytes: rest, free: true, class, segment });
+            self.blocks.insert(end, Block { bytes: rest, is_free: true, class, segment });
             self.free.insert((class, rest, end));
         }
         self.count_allocated(allocated);
@@ -324,9 +328,10 @@ impl State {
     /// Marks the block of `allocation` as free and merges it with its free neighbors.
     fn coalesce(&mut self, allocation: Allocation) {
         let Some(&block) = self.blocks.get(&allocation.address) else { return };
-        let (mut address, mut merged) = (allocation.address, Block { free: true, ..block });
+        let (mut address, mut merged) = (allocation.address, Block { is_free: true, ..block });
         let before = self.blocks.range(..address).next_back().map(|(&start, &block)| (start, block));
-        if let Some((start, left)) = before.filter(|(_, left)| left.free && left.segment == merged.segment) {
+        if let Some((start, left)) = before.filter(|(_, left)| left.is_free && left.segment == merged.segment)
+        {
             self.blocks.remove(&address);
             self.free.remove(&(left.class, left.bytes, start));
             merged.bytes += left.bytes;
@@ -334,7 +339,7 @@ impl State {
         }
         let end = address + merged.bytes as u64;
         let after = self.blocks.get(&end).copied();
-        if let Some(right) = after.filter(|right| right.free && right.segment == merged.segment) {
+        if let Some(right) = after.filter(|right| right.is_free && right.segment == merged.segment) {
             self.blocks.remove(&end);
             self.free.remove(&(right.class, right.bytes, end));
             merged.bytes += right.bytes;
@@ -351,16 +356,18 @@ mod tests {
 
     /// A device with a limited number of bytes that never returns the same address twice.
     struct Device {
-        left: AtomicUsize,
-        next: AtomicU64,
+        /// Bytes that are not allocated.
+        available: AtomicUsize,
+        /// The address of the next allocation.
+        next_address: AtomicU64,
         allocated: Mutex<BTreeMap<u64, usize>>,
     }
 
     impl Device {
         fn of(bytes: usize) -> Device {
             Device {
-                left: AtomicUsize::new(bytes),
-                next: AtomicU64::new(1 << 30),
+                available: AtomicUsize::new(bytes),
+                next_address: AtomicU64::new(1 << 30),
                 allocated: Mutex::default(),
             }
         }
@@ -368,16 +375,16 @@ mod tests {
 
     impl SegmentSource for &Device {
         fn allocate(&self, bytes: usize) -> Option<u64> {
-            let enough = |left: usize| left.checked_sub(bytes);
-            self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).ok()?;
-            let address = self.next.fetch_add(bytes as u64, Ordering::Relaxed);
+            let enough = |available: usize| available.checked_sub(bytes);
+            self.available.fetch_update(Ordering::Relaxed, Ordering::Relaxed, enough).ok()?;
+            let address = self.next_address.fetch_add(bytes as u64, Ordering::Relaxed);
             self.allocated.lock().insert(address, bytes);
             Some(address)
         }
         fn release(&self, segments: &[u64]) {
             for segment in segments {
-                let bytes = self.allocated.lock().remove(segment).expect("a segment that was given");
-                self.left.fetch_add(bytes, Ordering::Relaxed);
+                let bytes = self.allocated.lock().remove(segment).expect("a segment that was allocated");
+                self.available.fetch_add(bytes, Ordering::Relaxed);
             }
         }
     }
@@ -388,9 +395,9 @@ mod tests {
         let arena = Pool::arena(&device);
         arena.free(arena.alloc(40 << 20).expect("there is room"));
         assert_eq!(arena.alloc(50 << 20), None, "what recorded kernels use is not released for more");
-        assert_eq!(device.left.load(Ordering::Relaxed), 24 << 20);
+        assert_eq!(device.available.load(Ordering::Relaxed), 24 << 20);
         drop(arena);
-        assert_eq!(device.left.load(Ordering::Relaxed), 64 << 20);
+        assert_eq!(device.available.load(Ordering::Relaxed), 64 << 20);
     }
 
     #[test]
@@ -402,7 +409,7 @@ mod tests {
         assert_eq!(pool.stats(), MemoryStats { in_use: 999, cached: 0, peak: 999 });
         assert_eq!(pool.alloc(2), None);
         pool.free(allocation);
-        assert_eq!(device.left.load(Ordering::Relaxed), 1000);
+        assert_eq!(device.available.load(Ordering::Relaxed), 1000);
         assert_eq!(pool.stats(), MemoryStats { in_use: 0, cached: 0, peak: 999 });
         let allocation = pool.alloc(10).expect("there is room");
         for (at_least, peak) in [(0, 10), (7, 10), (700, 700)] {

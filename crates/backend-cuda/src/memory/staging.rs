@@ -81,7 +81,9 @@ impl Drop for PinnedBuffer {
 #[derive(Debug, Default)]
 pub(crate) struct Uploads {
     buffers: Vec<PinnedBuffer>,
+    /// The index of the buffer that is being filled.
     current: usize,
+    /// The bytes of the current buffer that are already used.
     used: usize,
 }
 
@@ -94,24 +96,24 @@ impl Uploads {
         address: u64,
         check_status: CheckStatus<'_>,
     ) -> Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
+        let mut copied = 0;
+        while copied < bytes.len() {
             if self.buffers.is_empty() || self.used >= BUFFER_BYTES {
                 self.next(stream, check_status)?;
             }
-            let length = (BUFFER_BYTES - self.used).min(bytes.len() - done);
+            let length = (BUFFER_BYTES - self.used).min(bytes.len() - copied);
             // SAFETY: the address is inside the buffer, and the bytes from `used` on are not in
             // flight.
             let host = unsafe { self.buffers[self.current].host.add(self.used) };
             // SAFETY: as above; the caller's bytes do not overlap it.
-            unsafe { std::ptr::copy_nonoverlapping(bytes[done..].as_ptr(), host, length) };
+            unsafe { std::ptr::copy_nonoverlapping(bytes[copied..].as_ptr(), host, length) };
             // SAFETY: the caller guarantees `address`; the buffer is unchanged until its event has
             // completed.
             let code =
-                unsafe { sys::cuMemcpyHtoDAsync_v2(address + done as u64, host.cast(), length, stream) };
+                unsafe { sys::cuMemcpyHtoDAsync_v2(address + copied as u64, host.cast(), length, stream) };
             check_status("upload", code)?;
             self.used = (self.used + length).next_multiple_of(64);
-            done += length;
+            copied += length;
         }
         Ok(())
     }
@@ -132,9 +134,9 @@ impl Uploads {
         }
         // Inserted after the current one, so that the buffers remain in the order in which they are
         // used.
-        let at = (self.current + 1).min(self.buffers.len());
-        self.buffers.insert(at, PinnedBuffer::new()?);
-        (self.current, self.used) = (at, 0);
+        let index = (self.current + 1).min(self.buffers.len());
+        self.buffers.insert(index, PinnedBuffer::new()?);
+        (self.current, self.used) = (index, 0);
         Ok(())
     }
 }
@@ -245,13 +247,15 @@ mod tests {
     fn batched(lengths: &[usize]) -> Vec<Vec<(usize, u64, usize)>> {
         let mut hosts: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![0; length]).collect();
         let transfers =
-            hosts.iter_mut().zip(1..).map(|(host, at)| Transfer { address: at << 40, host }).collect();
-        let pieces = |batch: Batch<'_>| batch.iter().map(|(at, t)| (*at, t.address, t.host.len())).collect();
-        batches(transfers).into_iter().map(pieces).collect()
+            hosts.iter_mut().zip(1..).map(|(host, id)| Transfer { address: id << 40, host }).collect();
+        let describe = |batch: Batch<'_>| {
+            batch.iter().map(|(offset, transfer)| (*offset, transfer.address, transfer.host.len())).collect()
+        };
+        batches(transfers).into_iter().map(describe).collect()
     }
 
     #[test]
-    fn transfers_share_chunks_as_far_as_they_fit() {
+    fn transfers_share_buffers_as_far_as_they_fit() {
         const FIRST: u64 = 1 << 40;
         assert_eq!(batched(&[]), Vec::<Vec<_>>::new());
         assert_eq!(batched(&[0, 0]), Vec::<Vec<_>>::new());

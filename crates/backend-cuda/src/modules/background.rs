@@ -177,18 +177,18 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn one_thread_makes_a_thing_and_the_others_wait_for_it() {
+    fn one_thread_creates_a_value_and_the_others_wait_for_it() {
         let in_progress = InProgress::default();
-        let (made, found) = (Mutex::new(None), AtomicUsize::new(0));
-        let find = || *made.lock();
+        let (value, creations) = (Mutex::new(None), AtomicUsize::new(0));
+        let find = || *value.lock();
         let number_of = || loop {
-            match in_progress.claim("thing", find) {
+            match in_progress.claim("value", find) {
                 Maker::Done(number) => break number,
-                Maker::Other => in_progress.wait(&"thing"),
+                Maker::Other => in_progress.wait(&"value"),
                 Maker::Caller(_claim) => {
                     std::thread::sleep(Duration::from_millis(5));
-                    let number = found.fetch_add(1, Ordering::SeqCst);
-                    *made.lock() = Some(number);
+                    let number = creations.fetch_add(1, Ordering::SeqCst);
+                    *value.lock() = Some(number);
                 }
             }
         };
@@ -196,12 +196,12 @@ mod tests {
             let threads: Vec<_> = (0..8).map(|_| scope.spawn(number_of)).collect();
             threads.into_iter().for_each(|thread| assert_eq!(thread.join().expect("no panic"), 0));
         });
-        assert_eq!(found.into_inner(), 1, "made once");
-        in_progress.wait(&"another thing, which no thread makes");
+        assert_eq!(creations.into_inner(), 1, "created once");
+        in_progress.wait(&"another value, which no thread creates");
     }
 
     #[test]
-    fn what_one_thread_failed_to_make_the_next_one_tries() {
+    fn after_a_failure_the_next_thread_creates_the_value() {
         let in_progress = InProgress::<u8>::default();
         let Maker::Caller(claim) = in_progress.claim(7, || None::<()>) else { panic!("no other thread") };
         assert!(matches!(in_progress.claim(7, || None::<()>), Maker::Other));

@@ -33,11 +33,16 @@ const CONCAT: usize = 2;
 struct Padding {
     y: u64,
     x: u64,
+    /// The bits of the padding value.
     value: u64,
+    /// Elements of y.
     count: u32,
     rank: u32,
+    /// The sizes of y.
     dims: [Divisor; MAX_RANK],
+    /// The padding before x along each axis.
     before: [i32; MAX_RANK],
+    /// The sizes of x.
     sizes: [i32; MAX_RANK],
     x_strides: [i64; MAX_RANK],
     y_strides: [i64; MAX_RANK],
@@ -95,15 +100,18 @@ fn fill_and_copy(pad: &Pad, call: &Call<'_>) -> Result<()> {
     copy(gpu, call.name, x, &View { layout: &unpadded, ..*y })
 }
 
-/// A tensor of a concatenation; mirrors `Part` in the kernels, in words.
+/// A tensor of a concatenation; mirrors `Part` in the kernels. All lengths are in words.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Part {
     x: u64,
+    /// The distance between rows of x.
     x_pitch: i64,
+    /// The offset in a row of y.
     start: u64,
     count: u32,
     first_block: u32,
+    /// The length of a row of x.
     length: Divisor,
 }
 
@@ -123,6 +131,7 @@ struct Rows {
     count: usize,
     /// The distance between the starts of two rows.
     pitch: i64,
+    /// The length of a row.
     length: usize,
 }
 

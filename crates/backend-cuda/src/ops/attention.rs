@@ -17,7 +17,7 @@ use crate::call::{Call, Selected};
 use crate::gpu::Gpu;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, Engine, KernelConfig, MaskMode, Tiles};
-use split_kv::KvSplits;
+use split_kv::KvSplitParams;
 use std::sync::Arc;
 use ternion_core::backend::{Buffer, Meta, OutputOrder, Plan as OutputPlan, Unsupported, View};
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
@@ -32,9 +32,9 @@ pub(crate) use study::{forward as study_forward, gradient as study_gradient};
 /// The maximum head_dim and value_dim of the kernels.
 const MAX_HEAD_DIM: usize = 256;
 
-/// Strides of a mask along queries and keys must be smaller than this: the kernels on tensor cores
-/// (`attention/half.cuh`) compute offsets within a tile in 32 bits.
-const MASK_STRIDE: usize = 1 << 24;
+/// Strides of a mask along queries and keys, in elements, must be smaller than this: the kernels on
+/// tensor cores (`attention/half.cuh`) compute offsets within a tile in 32 bits.
+const MASK_STRIDE_LIMIT: usize = 1 << 24;
 
 /// Queries of a block of `attention_grad_rows`.
 const ROWS: usize = 16;
@@ -47,7 +47,8 @@ struct Operand {
     strides: [i64; 4],
 }
 
-/// The sizes; mirrors `Sizes` in the kernels.
+/// The sizes; mirrors `Sizes` in the kernels. `group` query heads share a head of keys and values.
+/// Query i attends to the keys from i + `band_begin` up to, and excluding, i + `band_end`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Sizes {
@@ -90,7 +91,7 @@ impl DropoutParams {
     }
 }
 
-/// The parameters of forward; mirrors `Attention` in the kernels.
+/// The parameters of forward; mirrors `Attention` in the kernels. `blocks` are those of each head.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Forward {
@@ -106,7 +107,7 @@ struct Forward {
     sizes: Sizes,
     dropout_params: DropoutParams,
     varlen: Varlen,
-    kv_splits: KvSplits,
+    kv_split_params: KvSplitParams,
 }
 
 /// The tensors that the backward pass reads and writes.
@@ -174,7 +175,7 @@ pub(crate) fn select(gpu: &Gpu, op: &Op, inputs: &[Meta<'_>]) -> Result<Selected
     }
     let mask = config.mask.then(|| inputs[optional_input]);
     if mask.is_some_and(|mask| {
-        let is_long_stride = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE;
+        let is_long_stride = |axis: usize| mask.layout.strides()[axis].unsigned_abs() >= MASK_STRIDE_LIMIT;
         [2, 3].into_iter().any(|axis| mask.shape().dim(axis) > 1 && is_long_stride(axis))
     }) {
         return unsupported("a mask with a row or key stride of 2^24 elements or more");
@@ -266,18 +267,17 @@ impl Plan {
     }
 }
 
-/// Returns the bounds of the band: query i attends to the keys from i + first up to, and excluding,
-/// i + end.
+/// Returns `band_begin` and `band_end` of [`Sizes`].
 fn band_bounds(config: &AttentionConfig, queries: i64, keys: i64) -> (i32, i32) {
     let offset = keys - queries;
     let window = config.window.map(|window| window.min((keys + queries) as usize) as i64);
-    let first = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
+    let begin = window.map_or(-queries, |window| (offset - window + 1).max(-queries));
     let end = match (config.causal, window) {
         (true, _) => (offset + 1).min(keys),
         (false, Some(window)) => (offset + window).min(keys),
         (false, None) => keys,
     };
-    (first as i32, end as i32)
+    (begin as i32, end as i32)
 }
 
 /// Tensors in layouts that the kernels support, with the copies that were necessary. They live
@@ -355,6 +355,7 @@ impl<'a> Operands<'a> {
         Ok((buffer, padded, unpadded))
     }
 
+    /// Returns the operand of an input, copied to rows of whole packs if it is not aligned.
     fn input(&mut self, view: &View<'_>) -> Result<Operand> {
         if self.is_aligned(view)? {
             return self.operand(view);
@@ -370,6 +371,7 @@ impl<'a> Operands<'a> {
         Ok(operand)
     }
 
+    /// Returns the operand of a result, and its temporary buffer if it is not aligned.
     fn output(&self, view: &View<'_>) -> Result<(Operand, Option<StagedOutput>)> {
         if self.is_aligned(view)? {
             return Ok((self.operand(view)?, None));
@@ -415,7 +417,7 @@ fn run_attention(op: &Op, call: &Call<'_>) -> Result<()> {
         sizes: plan.sizes,
         dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::of(call, config, 3)?,
-        kv_splits: KvSplits::default(),
+        kv_split_params: KvSplitParams::default(),
     };
     plan.fold_heads_into_rows(&mut tensors, config, q.dtype);
     let (dtype, multiprocessors) = (q.dtype, call.gpu.multiprocessors());

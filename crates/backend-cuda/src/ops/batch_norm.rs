@@ -1,5 +1,6 @@
 //! Batch normalization of channels, and its gradient, in three steps: partial sums of each channel,
-//! total sums, elements.
+//! total sums, elements. An input is `[batch, channels, space]`, where `space` is the product of
+//! the spatial axes; a plane is the elements of one channel of one image, n is the normalized x.
 
 use crate::call::Call;
 use crate::gpu::Gpu;
@@ -28,7 +29,7 @@ const ACROSS: usize = 32;
 /// The minimum number of images of a split in the column kernels: four for each of a block's warps.
 const IMAGES: usize = 32;
 /// The minimum bytes of a plane for which a block reads one plane at a time.
-const PLANE: usize = 64;
+const MIN_PLANE_BYTES: usize = 64;
 /// The number of blocks that compute partial sums: eight per multiprocessor of an H100. It is the
 /// same on every device, so that the order of the sums is the same.
 const BLOCKS: usize = 132 * 8;
@@ -38,17 +39,22 @@ const MAX_GRID_Y: usize = 65535;
 /// The parameters; mirrors `ChannelParts` in the kernels.
 #[repr(C)]
 struct PartParameters {
+    /// The partial sums.
     parts: u64,
     x: u64,
+    /// Only in the gradient, like the mean and the variance.
     dy: u64,
     mean: u64,
     variance: u64,
     eps: f64,
     batch: u64,
     space: u64,
+    /// Images of a split.
     batch_per_split: u64,
     channels: u32,
+    /// 1 for the gradient.
     backward: u32,
+    /// Packs of a plane.
     plane: Divisor,
 }
 
@@ -57,10 +63,13 @@ struct PartParameters {
 struct ChannelParameters {
     parts: u64,
     x: u64,
+    /// The means; in the gradient, the sums of dy.
     first: u64,
+    /// The variances; in the gradient, the sums of dy * n.
     second: u64,
     dweight: u64,
     dbias: u64,
+    /// The partial sums of a channel: `outer` groups of `inner` adjacent ones.
     outer: u64,
     outer_stride: u64,
     inner: u64,
@@ -77,8 +86,10 @@ struct ElementParameters {
     dy: u64,
     mean: u64,
     variance: u64,
-    plain: u64,
-    along: u64,
+    /// The sums of dy. Only in the gradient.
+    sum_dy: u64,
+    /// The sums of dy * n. Only in the gradient.
+    dot: u64,
     weight: u64,
     bias: u64,
     eps: f64,
@@ -86,6 +97,7 @@ struct ElementParameters {
     packs: u64,
     packs_of_plane: u64,
     channels: u32,
+    /// 1 if `packs` fits 31 bits, so that the kernel divides by the two divisors.
     narrow: u32,
     plane: Divisor,
     channel: Divisor,
@@ -104,7 +116,7 @@ struct Plan {
     space: usize,
     pack: usize,
     /// If true, a block processes planes of a channel, otherwise columns of the images.
-    planes: bool,
+    uses_planes: bool,
     splits: usize,
     batch_per_split: usize,
 }
@@ -114,24 +126,24 @@ impl Plan {
         let (op, dtype, dims) = (call.name, call.inputs[0].dtype, call.inputs[0].layout.shape().dims());
         let (batch, channels, space) = (dims[0], dims[1], dims[2..].iter().product::<usize>());
         super::check_fits(op, &[channels])?;
-        let planes = space * dtype.size() >= PLANE && channels <= MAX_GRID_Y;
-        let contiguous = if planes { space } else { channels * space };
+        let uses_planes = space * dtype.size() >= MIN_PLANE_BYTES && channels <= MAX_GRID_Y;
+        let contiguous = if uses_planes { space } else { channels * space };
         let fits_pack = |&&pack: &&usize| {
             let bytes = (pack * dtype.size()) as u64;
             contiguous.is_multiple_of(pack) && addresses.iter().all(|address| address.is_multiple_of(bytes))
         };
         let pack = batch_norm_packs(dtype).iter().find(fits_pack).copied().unwrap_or(1);
         let max_splits = |blocks: usize| BLOCKS.div_ceil(blocks.max(1));
-        let splits = match planes {
+        let splits = match uses_planes {
             true => max_splits(channels).min(batch.saturating_mul(space) / (pack * THREADS * 4)),
             false => max_splits(contiguous.div_ceil(ACROSS * pack)).min(batch.div_ceil(IMAGES)),
         };
         let batch_per_split = batch.div_ceil(splits.max(1)).max(1);
         let splits = batch.div_ceil(batch_per_split).max(1);
-        if planes {
+        if uses_planes {
             super::check_fits(op, &[batch_per_split.saturating_mul(space / pack)])?;
         }
-        Ok(Plan { op, dtype, batch, channels, space, pack, planes, splits, batch_per_split })
+        Ok(Plan { op, dtype, batch, channels, space, pack, uses_planes, splits, batch_per_split })
     }
 
     fn launch(&self, kernel: usize, blocks: [usize; 2]) -> Result<Launch> {
@@ -149,7 +161,7 @@ impl Plan {
     /// backward have in common.
     fn compute_sums(&self, gpu: &Gpu, parts: PartParameters, channels: ChannelParameters) -> Result<()> {
         let backward = parts.backward == 1;
-        let width = if self.planes { self.channels } else { self.channels * self.space };
+        let width = if self.uses_planes { self.channels } else { self.channels * self.space };
         let values = if backward { 2 } else { 3 };
         let workspace = gpu.workspace(self.splits * width * values * self.dtype.accumulator().size())?;
         let parameters = PartParameters {
@@ -161,12 +173,12 @@ impl Plan {
             plane: Divisor::new(self.space / self.pack),
             ..parts
         };
-        let launch = match self.planes {
+        let launch = match self.uses_planes {
             true => self.launch(PARTS_OF_PLANES, [self.splits, self.channels])?,
             false => self.launch(PARTS_OF_COLUMNS, self.column_grid())?,
         };
         gpu.launch(self.op, launch, &parameters)?;
-        let [outer, outer_stride, inner] = match self.planes {
+        let [outer, outer_stride, inner] = match self.uses_planes {
             true => [1, 0, self.splits],
             false => [self.splits, width, self.space],
         };
@@ -204,7 +216,7 @@ impl Plan {
             ..elements
         };
         let per_thread = if self.dtype == DType::F64 { 2 } else { 4 };
-        let launch = match self.planes {
+        let launch = match self.uses_planes {
             true => self.launch(kernels[0], [packs.div_ceil(THREADS * per_thread), 1])?,
             false => self.launch(kernels[1], self.column_grid())?,
         };
@@ -254,8 +266,8 @@ fn element_parameters(parts: &PartParameters, y: u64, sums: [u64; 2], affine: [u
         dy: parts.dy,
         mean: parts.mean,
         variance: parts.variance,
-        plain: sums[0],
-        along: sums[1],
+        sum_dy: sums[0],
+        dot: sums[1],
         weight: affine[0],
         bias: affine[1],
         eps: parts.eps,
@@ -299,7 +311,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let mut gradient = |index: usize| if payload.affine { operands.dense_output(index) } else { Ok(0) };
     let gradients = [gradient(1)?, gradient(2)?];
     let plan = Plan::of(call, &[x, dx, dy])?;
-    // Sums of dy and of dy * n of each channel.
+    // Sums of dy and of dy * n, of each channel.
     let bytes = plan.channels * plan.dtype.accumulator().size();
     let workspace = call.gpu.workspace(2 * bytes)?;
     let sums = [workspace.address(), workspace.address() + bytes as u64];

@@ -24,12 +24,17 @@ struct Parameters {
     to: u64,
     from: u64,
     count: u32,
+    /// The windows along the height and along the width of the image.
     down: WindowAxis,
     across: WindowAxis,
+    /// The sizes of the image.
     image: Extent,
+    /// The channels and the sizes of the kernel of the convolution.
     taps: Extent,
+    /// The number of windows along the height and along the width.
     windows: Extent,
     image_strides: [i64; 4],
+    /// Strides of the matrix.
     batch_stride: i64,
     row_stride: i64,
     column_stride: i64,
@@ -48,7 +53,8 @@ pub(crate) fn run_col2im(op: &Op, call: &Call<'_>) -> Result<()> {
 }
 
 /// Launches a kernel that reads the call's input and writes its output. One of them is `image`, the
-/// other `matrix`.
+/// other `matrix`. If runs of `run` bytes of the output are contiguous and aligned, it is the
+/// kernel after `first`, otherwise `first`.
 fn launch(
     call: &Call<'_>,
     window: &Window,

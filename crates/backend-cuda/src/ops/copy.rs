@@ -23,7 +23,8 @@ const DEPTH: usize = 2;
 /// elements.
 const MIN_SIDE: usize = 8;
 
-/// The parameters; mirrors `Transposition` in the kernels.
+/// The parameters; mirrors `Transposition` in the kernels. `i` is the fastest axis of x, `j` that
+/// of y.
 #[repr(C)]
 struct Parameters {
     x: u64,
@@ -76,6 +77,7 @@ fn copy_transposed(gpu: &Gpu, op: &'static str, x: &View<'_>, y: &View<'_>) -> R
         .collect();
     sort_slowest_first(&mut batch, 1);
     let (x_address, y_address) = (gpu.address(op, x)?, gpu.address(op, y)?);
+    // Elements of a 32-bit word.
     let vector = (4 / x.dtype.size()).max(1);
     let is_multiple = |count: usize| count.is_multiple_of(vector);
     let is_packed = vector > 1

@@ -12,6 +12,10 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
+/// The kernels, in the order of the source: a block for each line, or a thread for each line.
+const BLOCK_PER_LINE: usize = 0;
+const THREAD_PER_LINE: usize = 1;
+
 /// The minimum number of adjacent lines for which each thread processes one line.
 const MIN_ADJACENT_LINES: usize = 4096;
 
@@ -60,8 +64,8 @@ fn run_cumulative_sum(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     let are_adjacent = parameters.space.strides[0][parameters.space.last()] == 1;
     let (kernel, blocks) = match lines >= MIN_ADJACENT_LINES && are_adjacent {
-        true => (1, lines.div_ceil(THREADS)),
-        false => (0, lines),
+        true => (THREAD_PER_LINE, lines.div_ceil(THREADS)),
+        false => (BLOCK_PER_LINE, lines),
     };
     let variant = ReductionVariant::CumulativeSum(wrapping_like(x.dtype));
     call.gpu.launch(call.name, Launch::new(variant, kernel, blocks as u32, THREADS as u32), &parameters)

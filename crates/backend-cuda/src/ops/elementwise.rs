@@ -24,6 +24,7 @@ const STRIDED_LONG_KERNEL: usize = 3;
 fn unroll(y: DType) -> usize {
     if y.size() == 8 { 1 } else { 2 }
 }
+
 /// Elements per thread in `strided`.
 const PER_THREAD: usize = 4;
 
@@ -42,7 +43,9 @@ struct Parameters {
     y: u64,
     inputs: [u64; 3],
     count: u64,
+    /// The bits of the operand that is [a number](Operand::Number).
     scalar: u64,
+    /// The constants of the function.
     constants: [u64; 2],
     space: Space<4>,
 }

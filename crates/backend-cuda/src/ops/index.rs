@@ -19,7 +19,7 @@ const GATHER_KERNEL: usize = 0;
 const GATHER_ROWS_KERNEL: usize = 1;
 pub(super) const SCATTER_KEYS_KERNEL: usize = 2;
 
-/// Returns the variant of index.cu for elements and indices of these dtypes.
+/// Returns the variant of `index.cu` for elements and indices of these dtypes.
 pub(crate) fn variant(dtype: DType, index: DType) -> IndexVariant {
     IndexVariant::Gather { bits: bits_like(dtype), index }
 }
@@ -30,10 +30,14 @@ struct Parameters {
     y: u64,
     x: u64,
     index: u64,
+    /// The address of the record of an index out of range (see [`IndexErrors`]).
     fault: u64,
+    /// What is recorded with such an index.
     site: u64,
     count: u32,
+    /// The size of the axis.
     size: u64,
+    /// The stride of x along the axis.
     x_step: i64,
     space: Space<3>,
 }
@@ -99,12 +103,16 @@ struct RowParameters {
     index: u64,
     fault: u64,
     site: u64,
+    /// Words of y.
     total: u64,
+    /// The size of the axis.
     size: u64,
     index_step: i64,
+    /// Strides of x before the axis and along it, and the length of a row, in words.
     x_outer: i64,
     x_row: i64,
     inner: Divisor,
+    /// The number of indices.
     count: Divisor,
 }
 

@@ -9,8 +9,8 @@ use crate::variant::rows::Rows;
 use ternion_core::backend::{Meta, Unsupported};
 use ternion_core::{DType, Error, Layout, Op, Result};
 
-/// Blocks per multiprocessor of the update of a gradient: enough to compute it, and few enough to
-/// find out quickly that it is already computed.
+/// Blocks per multiprocessor of the kernel that updates a gradient where dloss differs from the
+/// predicted one: enough to compute it again, and few enough to end quickly if nothing differs.
 const UPDATE_BLOCKS_EACH: usize = 4;
 
 /// The parameters; mirrors `CrossEntropy` in the kernels.
@@ -18,12 +18,17 @@ const UPDATE_BLOCKS_EACH: usize = 4;
 struct Parameters {
     dx: u64,
     loss: u64,
+    /// The log-sum-exp of each row.
     log_sum: u64,
+    /// The logits.
     x: u64,
     target: u64,
     dloss: u64,
+    /// Only in the update: the dloss that dx was computed for.
     predicted_dloss: u64,
+    /// The address of the record of a target out of range (see [`IndexErrors`]).
     fault: u64,
+    /// What is recorded with such a target.
     site: u64,
     rows: u64,
     dx_stride: i64,
@@ -31,8 +36,11 @@ struct Parameters {
     dloss_stride: i64,
     predicted_stride: i64,
     ignore_index: i64,
-    target_share: f64,
-    each_share: f64,
+    /// The weight of the target's log-probability, in addition to that of every class:
+    /// 1 - smoothing.
+    target_weight: f64,
+    /// The weight of the log-probability of every class: smoothing / columns.
+    class_weight: f64,
     columns: u32,
     target_is_long: u32,
 }
@@ -63,8 +71,8 @@ fn parameters(
         dloss_stride: 0,
         predicted_stride: 0,
         ignore_index,
-        target_share: 1.0 - smoothing,
-        each_share: smoothing / columns.max(1) as f64,
+        target_weight: 1.0 - smoothing,
+        class_weight: smoothing / columns.max(1) as f64,
         columns: columns as u32,
         target_is_long: u32::from(call.inputs[1].dtype == DType::I64),
     })

@@ -3,9 +3,9 @@
 
 mod bf16x6;
 mod choice;
+mod choice_cache;
 mod operand;
 mod prediction;
-mod remembered;
 mod split_k;
 mod tensor_maps;
 mod tile_grid;
@@ -19,8 +19,8 @@ use crate::variant::gemm::{EpilogueVariant, MmaInput};
 use crate::variant::wrapping_like;
 use bf16x6::Bf16Terms;
 use choice::{Choice, Choices, Device, Output, Sizes};
+pub(crate) use choice_cache::clear_choices;
 use operand::Operand;
-pub(crate) use remembered::clear_choices;
 use ternion_core::backend::{Buffer, Meta, Unsupported, View};
 use ternion_core::ops::binary::{Binary, BinaryOp};
 use ternion_core::ops::matmul::{Epilogue, Matmul};
@@ -42,8 +42,10 @@ struct Parameters {
     a: u64,
     b: u64,
     bias: u64,
+    /// The address of the partial sums of split-K.
     partial: u64,
     condition: Condition,
+    /// Strides of the axes of a, b and y.
     a_row: i64,
     a_k: i64,
     b_k: i64,
@@ -51,6 +53,7 @@ struct Parameters {
     y_row: i64,
     y_column: i64,
     bias_stride: i64,
+    /// The factor of the product: its bits in the accumulator's dtype.
     alpha: u64,
     constants: [u64; 2],
     m: u32,
@@ -151,7 +154,7 @@ fn run_unfused(payload: &Matmul, call: &Call<'_>) -> Result<()> {
         (Some(op), [z]) => {
             run_unary_grad(&Op::from(UnaryGrad { op }), &Call { inputs: &[*z, y], outputs: &[y], ..*call })?;
             match call.outputs.get(1) {
-                Some(sums) => sum_rows(call, y, *sums),
+                Some(sums) => compute_column_sums(call, y, *sums),
                 None => Ok(()),
             }
         }
@@ -160,7 +163,7 @@ fn run_unfused(payload: &Matmul, call: &Call<'_>) -> Result<()> {
             let sum = Call { inputs: &[y, residual.view(other)], outputs: &[y], ..*call };
             run_binary(&Op::from(Binary { op: BinaryOp::Add }), &sum)
         }
-        (None, []) if payload.epilogue.row_sums_of_a => sum_of_a(call),
+        (None, []) if payload.epilogue.row_sums_of_a => compute_row_sums_of_a(call),
         _ => Ok(()),
     }
 }
@@ -179,7 +182,7 @@ fn accumulate_unfused(payload: &Matmul, call: &Call<'_>) -> Result<()> {
 }
 
 /// Computes the sums of the columns of a matrix, in its own dtype or, for half precision, in f32.
-fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
+fn compute_column_sums(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
     let sum = Op::from(Reduce { op: ReduceOp::Sum, axes: AxisSet::first(1), keep: false });
     let selected = super::reduce::select(&[matrix.meta()]).map_err(|unsupported| Error::Unsupported {
         op: call.name,
@@ -190,11 +193,11 @@ fn sum_rows(call: &Call<'_>, matrix: View<'_>, sums: View<'_>) -> Result<()> {
 }
 
 /// Computes the sums of the rows of a with a separate kernel.
-fn sum_of_a(call: &Call<'_>) -> Result<()> {
+fn compute_row_sums_of_a(call: &Call<'_>) -> Result<()> {
     let a = call.inputs[0];
     let transposed = a.layout.transpose(0, 1);
     match call.outputs.get(1) {
-        Some(sums) => sum_rows(call, View { layout: &transposed, ..a }, *sums),
+        Some(sums) => compute_column_sums(call, View { layout: &transposed, ..a }, *sums),
         None => Ok(()),
     }
 }
@@ -202,10 +205,12 @@ fn sum_of_a(call: &Call<'_>) -> Result<()> {
 /// Computes the requested sums for a result without elements. Column sums are zeros. Row sums of a
 /// need not be zero: a can have elements.
 #[cold]
-fn sums_of_empty_result(payload: &Matmul, call: &Call<'_>) -> Result<()> {
+fn compute_sums_of_empty_result(payload: &Matmul, call: &Call<'_>) -> Result<()> {
     match call.outputs {
-        [y, sums] if payload.epilogue.column_sums => sum_rows(call, View { dtype: sums.dtype, ..*y }, *sums),
-        _ if payload.epilogue.row_sums_of_a => sum_of_a(call),
+        [y, sums] if payload.epilogue.column_sums => {
+            compute_column_sums(call, View { dtype: sums.dtype, ..*y }, *sums)
+        }
+        _ if payload.epilogue.row_sums_of_a => compute_row_sums_of_a(call),
         _ => Ok(()),
     }
 }
@@ -251,7 +256,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     };
     super::check_fits(call.name, &[sizes.outputs(), sizes.k, sizes.m, sizes.n])?;
     if sizes.outputs() == 0 {
-        return sums_of_empty_result(payload, call);
+        return compute_sums_of_empty_result(payload, call);
     }
     let device = Device {
         multiprocessors: call.gpu.multiprocessors(),

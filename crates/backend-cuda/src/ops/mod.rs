@@ -22,8 +22,7 @@ pub(crate) mod sort;
 pub(crate) mod step;
 pub(crate) mod window;
 
-/// The number of elements from which on an element's index does not fit the kernels' 32-bit
-/// integers.
+/// Element counts must be smaller than this, because the kernels' indices are 32-bit integers.
 pub(crate) const INDEX_LIMIT: usize = 1 << 31;
 
 /// Checks that the kernels of rows support this number of columns. They also count packs beyond

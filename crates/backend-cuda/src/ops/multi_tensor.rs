@@ -32,6 +32,7 @@ struct Source {
 /// The parameters; mirrors `Sources` in the kernels.
 #[repr(C)]
 struct Sources {
+    /// The number of tensors of this launch.
     tensors: u32,
     first_block: [u32; MAX_TENSORS],
     partial: u64,
@@ -63,6 +64,7 @@ fn run(_: &Op, call: &Call<'_>) -> Result<()> {
         .ok()
         .filter(|&count| count < 1 << 31)
         .ok_or_else(|| Error::invalid(call.name, "more elements than one launch can process"))?;
+    // The sums of small, medium and large values, each scaled separately (Blue 1978).
     let accumulator = 3 * dtype.accumulator().size();
     let workspace = call.gpu.workspace(count as usize * accumulator)?;
     let mut partial = workspace.address();

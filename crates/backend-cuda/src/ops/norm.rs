@@ -29,14 +29,14 @@ const QUARTER_THREADS: usize = 64;
 /// The maximum bytes of shared memory of a block if a multiprocessor runs two blocks.
 const HALF_SHARED_BYTES: usize = 64 << 10;
 
-/// Of `norm_rows_parameter_grad`: the threads, the columns and the minimum number of rows of a
-/// block, and the maximum number of blocks along the rows.
+/// For the kernel `norm_rows_parameter_grad`: the threads, the columns and the minimum number of
+/// rows of a block, and the maximum number of blocks along the rows.
 const PARAMETER_THREADS: u32 = 256;
 const PARAMETER_COLUMNS: usize = 32;
 const PARAMETER_ROWS: usize = 64;
 const PARAMETER_BLOCKS: usize = 4096;
 
-/// Of `column_sums`: the threads and the columns of a block.
+/// For the kernel `column_sums`: the threads and the columns of a block.
 const SUM_THREADS: u32 = 1024;
 const SUM_COLUMNS: usize = 32;
 
@@ -44,8 +44,11 @@ const SUM_COLUMNS: usize = 32;
 #[repr(C)]
 struct Parameters {
     y: u64,
+    /// The mean of each row; 0 for RMS normalization.
     mean: u64,
-    reciprocal: u64,
+    /// The reciprocal standard deviation of each row; for RMS normalization, the reciprocal root
+    /// mean square.
+    rstd: u64,
     x: u64,
     weight: u64,
     bias: u64,
@@ -60,13 +63,16 @@ struct Parameters {
 #[repr(C)]
 struct GradParameters {
     dx: u64,
+    /// The partial sums of the parameters' gradients.
     partials: u64,
     x: u64,
     dy: u64,
     mean: u64,
-    reciprocal: u64,
+    rstd: u64,
     weight: u64,
+    /// A gradient that is added to dx, or 0.
     residual: u64,
+    /// A copy of dx in the dtype of dy, or 0.
     rounded: u64,
     rows: u64,
     dx_stride: i64,
@@ -176,7 +182,7 @@ pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     let parameters = Parameters {
         y: y.address,
         mean: if centered { operands.dense_output(1)? } else { 0 },
-        reciprocal: operands.dense_output(1 + usize::from(centered))?,
+        rstd: operands.dense_output(1 + usize::from(centered))?,
         x: x.address,
         weight: weight_address,
         bias: bias_address,
@@ -201,12 +207,15 @@ fn persistent_blocks(row_kernel: &RowKernel, count: usize) -> usize {
     count.div_ceil(row_kernel.rows.per_block()).min(max_blocks)
 }
 
-/// The properties of a normalization's gradient: whether it is centered, the index of the input dy,
-/// and its parameters.
+/// The properties of a normalization's gradient.
 struct Grad {
+    /// True for layer normalization, false for RMS normalization.
     centered: bool,
+    /// The index of the input dy.
     dy: usize,
+    /// Whether there is a weight.
     weight: bool,
+    /// Whether there is a bias.
     bias: bool,
     /// Whether the residual's gradient is the last input.
     residual: bool,
@@ -232,8 +241,8 @@ impl Grad {
     }
 }
 
-/// Returns the team of rows of the gradient, and its shared memory: rows pass through a ring buffer
-/// if blocks loop over them.
+/// Returns the kernel for rows of the gradient, with its shared memory: a ring buffer for rows, if
+/// blocks loop over them.
 fn grad_row_kernel(call: &Call<'_>, columns: usize, layouts: &[RowLayout]) -> Result<RowKernel> {
     let dtype = call.inputs[0].dtype;
     let request = RowRequest { dtype, columns, layouts, max_shared_memory: call.gpu.max_shared_memory() };
@@ -300,7 +309,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let last_axis = call.inputs[0].layout.shape().rank() - 1;
     let (x, dx) = (operands.input_rows(0, last_axis)?, operands.output_rows(0, last_axis)?);
     let mean = if grad.centered { operands.dense_input(1)? } else { 0 };
-    let reciprocal = operands.dense_input(grad.dy - 1)?;
+    let rstd = operands.dense_input(grad.dy - 1)?;
     let dy = operands.input_rows(grad.dy, last_axis)?;
     let weight = if grad.weight { operands.dense_input(grad.dy + 1)? } else { 0 };
     let dweight = if grad.weight { operands.dense_output(1)? } else { 0 };
@@ -325,7 +334,7 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         x: x.address,
         dy: dy.address,
         mean,
-        reciprocal,
+        rstd,
         weight,
         residual: residual.address,
         rounded: rounded.address,

@@ -11,10 +11,6 @@ use ternion_core::ops::conv::Window;
 use ternion_core::{DType, Error, Op, Result};
 
 const THREADS: usize = 256;
-/// Returns the pixels per thread in a gradient.
-fn pixels_per_thread(dtype: DType) -> usize {
-    if dtype.size() == 8 { 2 } else { 4 }
-}
 /// Blocks of `max_pool_grad_strays` for each multiprocessor: as many as are resident at once.
 const STRAY_BLOCKS: usize = 8;
 
@@ -28,17 +24,29 @@ const AVG_POOL_GRAD: usize = 8;
 /// The parameters; mirrors `Pooling` in the kernels.
 #[repr(C)]
 struct Parameters {
+    /// y or dx.
     to: u64,
+    /// x or dy.
     from: u64,
+    /// The index of each maximum in its image plane. Only in max pooling.
     positions: u64,
+    /// The address of the record of a position out of range (see [`IndexErrors`]).
     fault: u64,
+    /// What is recorded with such a position.
     site: u64,
+    /// The address of a word that is set to `call` if a position is inside the plane but outside
+    /// its window. A second kernel then computes the gradient again, more slowly.
     stray: u64,
     call: u64,
+    /// The divisor of a window's sum in average pooling; 0 if it differs between windows.
     whole: f64,
+    /// 1 / `whole`.
     part: f64,
+    /// Elements of y, or runs of dx.
     count: u32,
+    /// 1 if dx is written in runs.
     packed: u32,
+    /// 1 if adjacent threads process adjacent channels, as x is stored.
     channels_last: u32,
     down: WindowAxis,
     across: WindowAxis,
@@ -49,6 +57,12 @@ struct Parameters {
     position_strides: [i64; 4],
 }
 
+/// Returns the pixels per thread in a gradient.
+fn pixels_per_thread(dtype: DType) -> usize {
+    if dtype.size() == 8 { 2 } else { 4 }
+}
+
+/// Returns the height and the width of `[batch, channels, height, width]`.
 fn image_size(op: &'static str, view: &View<'_>) -> Result<[usize; 2]> {
     let [_, _, height, width] = view.layout.shape().to_array(op)?;
     Ok([height, width])
@@ -99,7 +113,8 @@ fn window_divisor(window: &Window, count_include_pad: bool) -> f64 {
     }
 }
 
-/// Launches one thread for each window.
+/// Launches a kernel with one thread for each window. `first` is the kernel for windows of any
+/// size; those for 2 x 2 and 3 x 3 follow it.
 fn forward(call: &Call<'_>, window: &Window, first: usize, parameters: Parameters) -> Result<()> {
     let kernel = match window.kernel {
         [2, 2] => first + 1,

@@ -10,7 +10,8 @@ use ternion_core::{Error, MAX_RANK, Op, Result};
 
 const THREADS: usize = 256;
 
-/// The kernels of `random.cu`, in the order of their source; `BITS_KERNEL` is a separate variant.
+/// The kernels of `random.cu`, in the order of their source. `BITS_KERNEL` is the only kernel of a
+/// separate variant.
 const BITS_KERNEL: usize = 0;
 const UNIFORM_KERNEL: usize = 0;
 const NORMAL_KERNEL: usize = 1;
@@ -27,8 +28,11 @@ struct Parameters {
     state_stride: i64,
     offset: u64,
     count: u64,
+    /// Only in `bits`: the number of low bits of a word that are dropped.
     shift: u32,
+    /// Only in dropout.
     threshold: u32,
+    /// Only in dropout: the factor of elements that are kept.
     scale: f64,
     space: Space<2>,
 }

@@ -27,8 +27,8 @@ const COLUMNS_PACKED_KERNEL: usize = 4;
 /// Blocks per multiprocessor into which a reduction of rows is split, for elements of at most two
 /// bytes. It is twice as many for larger elements, of which a block processes more bytes.
 const ROW_BLOCKS_EACH: usize = 4;
-/// The same for a reduction of columns. It is small, because the last block adds the partial
-/// results of many columns.
+/// As [`ROW_BLOCKS_EACH`], for a reduction of columns. It is small, because the last block adds the
+/// partial results of many columns.
 const COLUMN_BLOCKS_EACH: usize = 1;
 /// The number of elements per split is a multiple of this, which is one iteration of a block of
 /// `rows` in the narrowest type.
@@ -48,15 +48,23 @@ const FULL_WARPS: usize = 32;
 struct Parameters {
     x: u64,
     y: u64,
+    /// The results of each split, if there are several.
     partial: u64,
+    /// The address of the arrival counters: the last block of a result adds its splits.
     arrived: u64,
     results: u32,
+    /// Elements that are reduced to one result.
     reduced: u32,
+    /// The number of splits, and the elements of each.
     parts: u32,
     per_part: u32,
+    /// 1 if the elements of each result are contiguous and aligned to 16 bytes.
     line: u32,
+    /// The same number as `reduced`, for means.
     count: f64,
+    /// The kept axes, of y and x.
     kept: Space<2>,
+    /// The reduced axes, of x.
     over: Space<1>,
 }
 
@@ -97,9 +105,13 @@ fn run_reduce(op: &Op, call: &Call<'_>) -> Result<()> {
 
 /// The axes that are kept and those that are reduced.
 struct Spaces {
+    /// The kept axes, of y and x.
     kept: Space<2>,
+    /// The reduced axes, of x.
     over: Space<1>,
+    /// The number of results.
     results: usize,
+    /// Elements that are reduced to one result.
     reduced: usize,
 }
 
@@ -113,9 +125,7 @@ impl Spaces {
             over: Space::in_order(&axes.reduced),
         }
     }
-}
 
-impl Spaces {
     /// Returns whether every result's elements begin at a multiple of `pack` elements.
     fn results_begin_at_multiples_of(&self, pack: i64) -> bool {
         let axes = 0..self.kept.rank as usize;
@@ -140,7 +150,9 @@ impl Spaces {
 struct Partition {
     kernel: usize,
     blocks: usize,
+    /// The number of splits.
     parts: usize,
+    /// Elements of a split.
     per_part: usize,
 }
 
@@ -149,13 +161,15 @@ impl Partition {
         let (results, reduced) = (spaces.results, spaces.reduced);
         let result_stride = spaces.kept.strides[1][spaces.kept.last()];
         let reduced_stride = spaces.over.strides[0][spaces.over.last()];
-        let partition = |kernel: usize, blocks: usize, round: usize, each: usize| {
+        let partition = |kernel: usize, blocks: usize, multiple: usize, blocks_each: usize| {
             let target =
-                (gpu.multiprocessors() * each * element.div_ceil(2).min(2)).min(Gpu::ARRIVAL_COUNTERS);
-            let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(round).max(1)).min(1024);
-            let per_part = reduced.div_ceil(parts).next_multiple_of(round);
+                (gpu.multiprocessors() * blocks_each * element.div_ceil(2).min(2)).min(Gpu::ARRIVAL_COUNTERS);
+            // At most 1024 splits, whose results one block adds.
+            let parts = (target / blocks.max(1)).clamp(1, reduced.div_ceil(multiple).max(1)).min(1024);
+            let per_part = reduced.div_ceil(parts).next_multiple_of(multiple);
             Partition { kernel, blocks, parts: reduced.div_ceil(per_part).max(1), per_part }
         };
+        // Adjacent threads read the elements of adjacent results, if there are at least 8.
         if result_stride == 1
             && reduced_stride != 1
             && spaces.kept.sizes[spaces.kept.last()] >= 8

@@ -29,20 +29,25 @@ const ADD_ROWS_PACKED: usize = 2;
 /// The maximum number of blocks along the second and third axes of a grid.
 const MAX_BLOCKS: usize = 65535;
 
+/// The parameters; mirrors `ScatterKeys` in the kernels.
 #[repr(C)]
 struct KeyParameters {
     keys: u64,
     indices: u64,
     index: u64,
+    /// The address of the record of an index out of range (see [`IndexErrors`]).
     fault: u64,
+    /// What is recorded with such an index.
     site: u64,
     count: u32,
+    /// The key of an index outside the axis, above all others.
     out_of_range: u32,
     size: u64,
     destination_step: i64,
     space: Space<2>,
 }
 
+/// The parameters; mirrors `Scatter` in the kernels.
 #[repr(C)]
 struct ScatterParameters {
     y: u64,
@@ -55,6 +60,7 @@ struct ScatterParameters {
     sources: Space<1>,
 }
 
+/// The parameters; mirrors `AddRows` in the kernels.
 #[repr(C)]
 struct RowParameters {
     y: u64,
@@ -64,6 +70,7 @@ struct RowParameters {
     count: u32,
     out_of_range: u32,
     columns: u32,
+    /// Strides before the axis, along it, and after it.
     y_strides: [i64; 3],
     source_strides: [i64; 3],
 }
@@ -85,7 +92,9 @@ fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     }
 }
 
-/// Returns the destination index of each source, sorted.
+/// Returns pairs of a destination and the index of its source, sorted by destination.
+/// `(size, destination_step)` are the size and the stride of the axis; `destinations` is the number
+/// of elements, or rows, that the sources are written to.
 fn sorted_destinations(
     gpu: &Gpu,
     call: &Call<'_>,
@@ -161,7 +170,8 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode, index: &View<'_>) ->
     gpu.launch(op, Launch::new(variant, SCATTER, count.div_ceil(THREADS) as u32, THREADS as u32), &parameters)
 }
 
-/// Adds whole rows, if both sides are evenly spaced; otherwise element by element.
+/// Adds whole rows, if those of y and of the source are evenly spaced; otherwise element by
+/// element.
 fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     let (gpu, op, y, index, source) =
         (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);

@@ -13,8 +13,9 @@ use ternion_core::{DType, Error, Layout, Op, Result};
 const FORWARD: usize = 0;
 const GRADIENT: usize = 1;
 
-/// Rows are split into chunks if there are fewer than `MAX_ROWS` and each has at least
-/// `MIN_COLUMNS` elements: with one block per row, most of the device would be idle.
+/// Rows are split into chunks if there are fewer than `MAX_ROWS` (half of the multiprocessors of an
+/// H100) and each has at least `MIN_COLUMNS` elements: with one block per row, most of the device
+/// would be idle.
 const MAX_ROWS: usize = 66;
 const MIN_COLUMNS: usize = 32 << 10;
 /// Packs of a chunk: eight iterations of a block.
@@ -22,20 +23,20 @@ const CHUNK_PACKS: usize = 4096;
 
 const THREADS: usize = 256;
 
-/// The parameters of an op.
+/// What distinguishes the ops.
 struct SoftmaxParams {
     /// Whether the op is a log-softmax.
-    log: bool,
+    is_log: bool,
     axis: usize,
-    gradient: bool,
+    is_grad: bool,
 }
 
 fn params(op: &Op) -> Result<SoftmaxParams> {
     match op {
-        Op::Softmax(op) => Ok(SoftmaxParams { log: false, axis: op.axis, gradient: false }),
-        Op::SoftmaxGrad(op) => Ok(SoftmaxParams { log: false, axis: op.axis, gradient: true }),
-        Op::LogSoftmax(op) => Ok(SoftmaxParams { log: true, axis: op.axis, gradient: false }),
-        Op::LogSoftmaxGrad(op) => Ok(SoftmaxParams { log: true, axis: op.axis, gradient: true }),
+        Op::Softmax(op) => Ok(SoftmaxParams { is_log: false, axis: op.axis, is_grad: false }),
+        Op::SoftmaxGrad(op) => Ok(SoftmaxParams { is_log: false, axis: op.axis, is_grad: true }),
+        Op::LogSoftmax(op) => Ok(SoftmaxParams { is_log: true, axis: op.axis, is_grad: false }),
+        Op::LogSoftmaxGrad(op) => Ok(SoftmaxParams { is_log: true, axis: op.axis, is_grad: true }),
         _ => Err(Error::invalid(op.name(), "is not softmax")),
     }
 }
@@ -45,11 +46,13 @@ fn params(op: &Op) -> Result<SoftmaxParams> {
 struct Parameters {
     y: u64,
     x: u64,
+    /// The statistics of each chunk, if rows are split.
     parts: u64,
     rows: u64,
     y_stride: i64,
     x_stride: i64,
     columns: u32,
+    /// Packs of a chunk.
     chunk: u32,
 }
 
@@ -101,21 +104,21 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
     let columns = call.outputs[0].layout.shape().dim(params.axis);
     let count = call.outputs[0].layout.elements() / columns;
     let mut operands = Operands::new(call);
-    let tensors = if params.gradient { 2 } else { 1 };
+    let tensors = if params.is_grad { 2 } else { 1 };
     // x, or y and dy, followed by the output.
     let mut layouts = [RowLayout { address: 0, stride: 0 }; 3];
-    for at in 0..tensors {
-        layouts[at] = operands.input_rows(at, params.axis)?;
+    for index in 0..tensors {
+        layouts[index] = operands.input_rows(index, params.axis)?;
     }
     layouts[tensors] = operands.output_rows(0, params.axis)?;
     let layouts = &layouts[..=tensors];
     let request = RowRequest { dtype, columns, layouts, max_shared_memory: gpu.max_shared_memory() };
     let row_kernel = Rows::choose(
         &request,
-        |packing| teams(params.log, dtype, packing),
+        |packing| teams(params.is_log, dtype, packing),
         |rows, packs| rows.stored_bytes(dtype, packs, tensors),
     )?;
-    let is_chunked = !params.log
+    let is_chunked = !params.is_log
         && row_kernel.rows.packing != Packing::Single
         && count < MAX_ROWS
         && columns >= MIN_COLUMNS;
@@ -123,8 +126,9 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
     let workspace = gpu.workspace(chunks * count * 2 * dtype.accumulator().size())?;
     let launches = match is_chunked {
         true => {
+            // Two kernels of forward, then two of the gradient: statistics of chunks, then results.
             let variant = SoftmaxVariant::Chunks(dtype);
-            let kernel = if params.gradient { 2 } else { 0 };
+            let kernel = if params.is_grad { 2 } else { 0 };
             let launch = Launch {
                 grid: [chunks as u32, count as u32, 1],
                 ..Launch::new(variant, kernel, 0, CHUNKS.threads() as u32)
@@ -132,8 +136,8 @@ fn launch_rows(call: &Call<'_>, params: &SoftmaxParams) -> Result<()> {
             [Some(launch), Some(Launch { kernel: kernel + 1, ..launch })]
         }
         false => {
-            let variant = SoftmaxVariant::Rows { log: params.log, rows: row_kernel.rows, dtype };
-            let kernel = if params.gradient { GRADIENT } else { FORWARD };
+            let variant = SoftmaxVariant::Rows { log: params.is_log, rows: row_kernel.rows, dtype };
+            let kernel = if params.is_grad { GRADIENT } else { FORWARD };
             [Some(row_kernel.launch(call.name, variant, kernel, count)?), None]
         }
     };
@@ -188,7 +192,7 @@ fn launch_columns(call: &Call<'_>, params: &SoftmaxParams, inner: usize) -> Resu
     let mut operands = Operands::new(call);
     let strides = |layout: &Layout| outer_and_axis(layout, params.axis);
     let (x, x_stride) = operands.input(0, strides)?;
-    let (dy, dy_stride) = if params.gradient { operands.input(1, strides)? } else { (0, [0; 2]) };
+    let (dy, dy_stride) = if params.is_grad { operands.input(1, strides)? } else { (0, [0; 2]) };
     let (y, y_stride) = operands.output(0, strides)?;
     let pack = pack_of(&[dtype]);
     let addresses_are_aligned = [x, dy, y].iter().all(|address| address.is_multiple_of(16));
@@ -198,8 +202,8 @@ fn launch_columns(call: &Call<'_>, params: &SoftmaxParams, inner: usize) -> Resu
         dtype != DType::F64 && addresses_are_aligned && strides_are_aligned && inner.is_multiple_of(pack);
     let tile = ColumnTile::of(if is_packed { pack } else { 1 }, axis);
     let blocks = grid(call.name, outer * inner.div_ceil(tile.columns()))?;
-    let variant = SoftmaxVariant::Columns { log: params.log, tile, dtype };
-    let kernel = if params.gradient { GRADIENT } else { FORWARD };
+    let variant = SoftmaxVariant::Columns { log: params.is_log, tile, dtype };
+    let kernel = if params.is_grad { GRADIENT } else { FORWARD };
     let parameters = ColumnParameters {
         y,
         x,

@@ -27,6 +27,7 @@ const MAX_LINES: usize = 65535;
 /// The kernels of the variant of an element type, in the order of the source.
 const BLOCK: usize = 0;
 const MAKE_KEYS: usize = 1;
+/// The first of the three kernels of [`Pairs::sort`].
 const COUNT: usize = 2;
 const TAKE: usize = 5;
 
@@ -35,6 +36,7 @@ pub(crate) fn select(_: &[Meta<'_>]) -> Result<Selected, Unsupported> {
     Ok(Selected::row_major(run_sort))
 }
 
+/// The parameters; mirrors `SortLines` in the kernels.
 #[repr(C)]
 struct LineParameters {
     values: u64,
@@ -48,6 +50,7 @@ struct LineParameters {
     lines: Space<3>,
 }
 
+/// The parameters; mirrors `MakeKeys` in the kernels.
 #[repr(C)]
 struct KeyParameters {
     keys: u64,
@@ -59,18 +62,22 @@ struct KeyParameters {
     lines: Space<1>,
 }
 
+/// The parameters; mirrors `Digits` in the kernels.
 #[repr(C)]
 struct DigitParameters {
     keys: u64,
     indices: u64,
     keys_out: u64,
     indices_out: u64,
+    /// How often each digit occurs in each tile.
     counts: u64,
     length: u32,
     tiles: u32,
+    /// The position of the digit's lowest bit in a key.
     shift: u32,
 }
 
+/// The parameters; mirrors `Take` in the kernels.
 #[repr(C)]
 struct TakeParameters {
     values: u64,
@@ -86,10 +93,14 @@ struct TakeParameters {
 
 /// The lines of values, positions and x along the sorted axis.
 struct Lines {
+    /// The other axes, of values, positions and x.
     space: Space<3>,
+    /// The other axes, of x.
     x_only: Space<1>,
+    /// The number of lines.
     count: usize,
     length: usize,
+    /// Strides of values, positions and x along the sorted axis.
     steps: [i64; 3],
 }
 
@@ -159,6 +170,7 @@ fn groups(size: usize, count: usize, max_lines: usize) -> impl Iterator<Item = (
     (0..size).step_by(group_size).map(move |from| (from, group_size.min(size - from)))
 }
 
+/// Sorts lines of at most [`MAX_LINE`] elements, each by one block.
 fn short(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descending: u32) -> Result<()> {
     let [value_step, position_step, x_step] = lines.steps;
     let parameters = LineParameters {
@@ -176,6 +188,8 @@ fn short(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], desce
     call.gpu.launch(call.name, Launch::new(variant, BLOCK, lines.count as u32, THREADS as u32), &parameters)
 }
 
+/// Sorts longer lines by their digits: makes keys, sorts them, and stores the elements in the order
+/// of the keys.
 fn long(call: &Call<'_>, lines: &Lines, [values, positions, x]: [u64; 3], descending: u32) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
     let variant = IndexVariant::Sort(dtype);

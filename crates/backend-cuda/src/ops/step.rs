@@ -21,9 +21,13 @@ const LONG_PARAMETERS: i32 = 12_010;
 struct Target {
     parameter: u64,
     gradient: u64,
+    /// The hyperparameters that may change from step to step, on the device.
     hyper: u64,
+    /// The velocity, or the first and the second moment.
     states: [u64; 2],
+    /// The parameter in half precision, or 0.
     half_copy: u64,
+    /// Elements of the parameter.
     count: u64,
 }
 
@@ -32,16 +36,18 @@ struct Target {
 struct Parameters<const TENSORS: usize> {
     tensors: u32,
     nesterov: u32,
+    /// 1 for decoupled weight decay (AdamW).
     decoupled: u32,
+    /// The first block of each tensor.
     first_block: [u32; TENSORS],
     hyper_stride: i64,
     weight_decay: f64,
     momentum: f64,
-    entering: f64,
+    one_minus_dampening: f64,
     beta1: f64,
     beta2: f64,
-    entering1: f64,
-    entering2: f64,
+    one_minus_beta1: f64,
+    one_minus_beta2: f64,
     eps: f64,
     of: [Target; TENSORS],
 }
@@ -91,11 +97,11 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
         hyper_stride: 1,
         weight_decay: 0.0,
         momentum: 0.0,
-        entering: 0.0,
+        one_minus_dampening: 0.0,
         beta1: 0.0,
         beta2: 0.0,
-        entering1: 0.0,
-        entering2: 0.0,
+        one_minus_beta1: 0.0,
+        one_minus_beta2: 0.0,
         eps: 0.0,
         of: [target; TENSORS],
     };
@@ -106,7 +112,7 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
                 nesterov: u32::from(*nesterov),
                 weight_decay: *weight_decay,
                 momentum: *momentum,
-                entering: 1.0 - dampening,
+                one_minus_dampening: 1.0 - dampening,
                 ..empty
             },
         )),
@@ -117,8 +123,8 @@ fn rule<const TENSORS: usize>(op: &Op) -> Result<(UpdateRule, Parameters<TENSORS
                 weight_decay: *weight_decay,
                 beta1: *beta1,
                 beta2: *beta2,
-                entering1: 1.0 - beta1,
-                entering2: 1.0 - beta2,
+                one_minus_beta1: 1.0 - beta1,
+                one_minus_beta2: 1.0 - beta2,
                 eps: *eps,
                 ..empty
             },

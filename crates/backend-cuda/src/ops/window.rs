@@ -11,13 +11,18 @@ use ternion_core::{Layout, Result};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowAxis {
+    /// Pixels.
     size: i32,
+    /// Windows.
     count: i32,
     kernel: i32,
     stride: i32,
     padding: i32,
     dilation: i32,
+    /// From a window that covers a pixel to the next such window.
     window_step: i32,
+    /// The index within the kernel (tap) that falls on this pixel is less by this in the next
+    /// window.
     tap_step: i32,
     by_stride: Divisor,
     by_dilation: Divisor,

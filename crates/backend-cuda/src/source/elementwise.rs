@@ -103,7 +103,7 @@ pub(super) fn source(variant: ElementwiseVariant) -> Source {
     let operands = [("TYPE_A", input(0)), ("TYPE_B", input(1)), ("TYPE_C", input(2)), ("TYPE_Y", output)];
     let source = Source::new("ops/elementwise.cu", &["line", "rows", "strided", "strided_long"])
         .define(name, expression)
-        .define_all([("MIN_BLOCKS", least_blocks(variant)), ("ARITY", inputs.len()), ("PACK_OF", pack)]);
+        .define_all([("MIN_BLOCKS", min_blocks(variant)), ("ARITY", inputs.len()), ("PACK_OF", pack)]);
     let source = operands.into_iter().fold(source, |source, (name, operand)| match operand {
         Operand::Element(dtype) => source.define_type(name, dtype),
         Operand::Bits(dtype) => source.define(name, bits(dtype)),
@@ -122,7 +122,7 @@ fn type_of(operand: Operand) -> &'static str {
 /// registers. With more than one, long functions spill. But half-precision functions that fit into
 /// fewer registers become faster by a tenth, because more accesses are in flight: arithmetic is
 /// half of their time.
-fn least_blocks(variant: ElementwiseVariant) -> usize {
+fn min_blocks(variant: ElementwiseVariant) -> usize {
     match variant {
         ElementwiseVariant::Unary { function: UnaryFunction(op), dtype } if dtype.is_half() => match op {
             UnaryOp::GeluTanh | UnaryOp::Tanh | UnaryOp::Silu | UnaryOp::Sigmoid => 6,

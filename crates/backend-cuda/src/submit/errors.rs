@@ -1,4 +1,4 @@
-//! Errors that kernels find in the data: indices outside the axis that they select from.
+//! Errors that kernels find in the data: indices outside the axis that an op indexes.
 //!
 //! A kernel does not use such an index. It writes the index and a `site`, which encodes the op and
 //! the size of the axis, to a record in host memory that the device can access. The next

@@ -139,8 +139,8 @@ pub(crate) struct SubmissionQueue<D> {
     /// another one would be a measurable part of a launch's time.
     pushing: Mutex<LaunchHistory>,
     issuing: Mutex<()>,
-    /// The launches whose kernels are still being compiled: their indices and kernels. They are not
-    /// in the slots, so that the first fields of a slot fit into one cache line.
+    /// The kernels of launches that are still being compiled, with the indices of the launches.
+    /// They are not in the slots, so that the first fields of a slot fit into one cache line.
     awaited: Mutex<VecDeque<(usize, Box<dyn AwaitedKernel>)>>,
     /// The number of consecutive launches that went straight to the driver.
     direct_launches: AtomicUsize,
@@ -151,7 +151,9 @@ pub(crate) struct SubmissionQueue<D> {
     uses_thread: bool,
     is_asleep: AtomicBool,
     is_stopped: AtomicBool,
+    /// The queue's thread, once it was started; `None` if it could not be started.
     thread: OnceLock<Option<Thread>>,
+    /// The same thread, to wait for its end.
     handle: Mutex<Option<JoinHandle<()>>>,
     /// Whether `errors` is not empty. Changed by the holder of its lock.
     has_errors: AtomicBool,
@@ -293,7 +295,7 @@ impl<D: LaunchTarget> SubmissionQueue<D> {
     fn in_order(&self, mut config: LaunchConfig) -> LaunchConfig {
         if self.follows_other_work.load(Ordering::Relaxed) {
             self.follows_other_work.store(false, Ordering::Relaxed);
-            config.attributes.dependent = false;
+            config.attributes.is_dependent = false;
         }
         config
     }

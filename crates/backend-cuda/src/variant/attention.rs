@@ -77,6 +77,7 @@ impl Engine {
 /// Which keys a query attends to, and whether there is dropout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum MaskMode {
+    /// All keys.
     Full,
     /// The keys between two indices, which depend on the query's index.
     Band,
@@ -153,22 +154,13 @@ pub(crate) const GRAD_BY_KEYS_UNORDERED_WIDTHS: [u16; 2] = [64, 128];
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum AttentionVariant {
-    Forward {
-        kernel_config: KernelConfig,
-        dtype: DType,
-    },
+    /// Forward in which a block processes a tile of queries and loops over all keys.
+    Forward { kernel_config: KernelConfig, dtype: DType },
     /// Forward for few queries of many keys, on tensor cores. The keys are split among blocks
     /// (split-KV).
-    ForwardSplitKv {
-        kernel_config: KernelConfig,
-        dtype: DType,
-    },
+    ForwardSplitKv { kernel_config: KernelConfig, dtype: DType },
     /// The kernel that merges the results of split-KV.
-    MergeSplitKv {
-        width: u16,
-        mask: MaskMode,
-        dtype: DType,
-    },
+    MergeSplitKv { width: u16, mask: MaskMode, dtype: DType },
     /// Forward with operands loaded by TMA, with wgmma.
     ForwardTma {
         width: u16,
@@ -180,11 +172,9 @@ pub(crate) enum AttentionVariant {
     },
     /// The kernel that computes the dropout mask as bits, for TMA kernels.
     DropoutBits,
-    Grad {
-        kernel_config: KernelConfig,
-        dtype: DType,
-    },
-    /// The gradient in one traversal over queries, with wgmma.
+    /// The gradient in two passes: over keys, for dq, and over queries, for dk and dv.
+    Grad { kernel_config: KernelConfig, dtype: DType },
+    /// The gradient in one pass over queries, with wgmma.
     GradByKeys {
         width: u16,
         /// Whether the gradient of queries is computed one tile later than those of keys and
@@ -195,23 +185,13 @@ pub(crate) enum AttentionVariant {
         dtype: DType,
     },
     /// The gradient of an additive mask.
-    GradMask {
-        kernel_config: KernelConfig,
-        dtype: DType,
-    },
+    GradMask { kernel_config: KernelConfig, dtype: DType },
     /// As `GradByKeys`, but work tiles add to the gradient of queries in any order. For study; no
     /// op uses it.
-    GradByKeysUnordered {
-        width: u16,
-        lags: bool,
-        mask_mode: MaskMode,
-        dtype: DType,
-    },
-    /// The kernel that computes the gradient's values per query before its products.
-    GradRows {
-        mask: MaskMode,
-        dtype: DType,
-    },
+    GradByKeysUnordered { width: u16, lags: bool, mask_mode: MaskMode, dtype: DType },
+    /// The kernel that computes the gradient's values per query (row statistics) before its
+    /// products.
+    GradRows { mask: MaskMode, dtype: DType },
 }
 
 impl AttentionVariant {

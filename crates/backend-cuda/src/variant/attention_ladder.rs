@@ -232,7 +232,7 @@ mod tests {
 
     /// Sizes as the kernels compute them: `sizeof(Tiles)`, SHARED.
     #[test]
-    fn shared_memory_is_what_the_kernels_lay_out() {
+    fn shared_memory_is_as_large_as_the_kernels_layout() {
         assert_eq!(Rung::OnlineSoftmax.shared_bytes(128), 4 * (8 * 16 * 68 + 8 * 16 * 68 + 4 * 16 * 68));
         // With width 64, keys take more memory than values: 64 x 68 floats, not 64 x 64.
         assert_eq!(Rung::OnlineSoftmax.shared_bytes(64), 4 * (4 * 16 * 68 + 4 * 16 * 68 + 4 * 16 * 68));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_files_stand_in_the_order_of_the_forms() {
+    fn names_are_unique_and_files_are_in_the_order_of_the_rungs() {
         let names: std::collections::BTreeSet<&str> = Rung::ALL.iter().map(|rung| rung.name()).collect();
         assert_eq!(names.len(), Rung::ALL.len());
         assert!(Rung::ALL.is_sorted_by_key(|rung| rung.file()));

@@ -141,8 +141,8 @@ impl ElementwiseVariant {
     pub(crate) fn cast(from: DType, to: DType) -> Option<ElementwiseVariant> {
         // Integers keep their low bits; floats saturate at the limits of the target dtype.
         let to = if from.is_float() { to } else { wrapping_like(to) };
-        let is_cut = to == DType::Bool || (to.is_int() && to.size() <= from.size());
-        let from = if is_cut { wrapping_like(from) } else { from };
+        let truncates = to == DType::Bool || (to.is_int() && to.size() <= from.size());
+        let from = if truncates { wrapping_like(from) } else { from };
         (from != to).then_some(ElementwiseVariant::Cast { from, to })
     }
 }

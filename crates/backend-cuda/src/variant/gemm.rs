@@ -121,9 +121,9 @@ const WARPGROUP: usize = 128;
 const LINE: usize = 128;
 /// The alignment of stages in bytes.
 const SWIZZLE_ALIGNMENT: usize = 1024;
-/// Lines of a slab, which a consumer stores.
+/// Rows of a slab of results, which a consumer warpgroup stores at a time.
 const SLAB_LINES: usize = 64;
-/// Lines of a strip, which one warp of a consumer stores.
+/// Rows of a strip of results, which one warp of a consumer stores at a time.
 const STRIP_LINES: usize = 16;
 /// Consumer warpgroups of a block.
 const CONSUMERS: usize = 2;
@@ -330,7 +330,8 @@ impl Tile {
         match self.part {
             Part::Warpgroup { .. } => {
                 // For each consumer two slabs of 64 lines that are staged for the store; the
-                // barriers, the notices, and the padding for alignment.
+                // barriers, a notice of each consumer that it has split-K sums to add, and the
+                // padding for alignment.
                 let out = CONSUMERS * 2 * SLAB_LINES * LINE;
                 let barriers = 2 * self.stages + 2 * CONSUMERS;
                 self.stages * self.stage_bytes() + out + 8 * barriers + SWIZZLE_ALIGNMENT
@@ -499,7 +500,7 @@ impl GemmVariant {
     }
 
     /// Returns the bytes of dynamic shared memory of a tile of warpgroups: the stages, the buffers
-    /// for the store, the barriers and notices, and the padding for alignment.
+    /// for the store, the barriers and words for broadcasts, and the padding for alignment.
     pub(crate) fn shared_bytes(&self) -> usize {
         if let Part::SwappedWarpgroup { .. } = self.tile.part {
             return self.tile.shared_bytes(self.operands, [self.a, self.b]);

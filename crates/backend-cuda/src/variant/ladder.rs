@@ -45,7 +45,7 @@ pub(crate) enum Partition {
     Lanes { warp: [usize; 2], thread: [usize; 2] },
     /// Elements of a warp, on tensor cores.
     Warp([usize; 2]),
-    /// The number of consumer warpgroups, which have equal numbers of rows.
+    /// The number of consumer warpgroups, among which the rows of the tile are divided equally.
     Warpgroups(usize),
 }
 
@@ -60,8 +60,8 @@ pub struct Tile {
     pub(crate) stages: usize,
 }
 
-const fn thread(block: [usize; 3], sums: [usize; 2]) -> Tile {
-    Tile { block, partition: Partition::Thread(sums), stages: 1 }
+const fn thread(block: [usize; 3], thread: [usize; 2]) -> Tile {
+    Tile { block, partition: Partition::Thread(thread), stages: 1 }
 }
 
 const fn lanes(block: [usize; 3], warp: [usize; 2], thread: [usize; 2]) -> Tile {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_files_stand_in_the_order_of_the_forms() {
+    fn names_are_unique_and_files_are_in_the_order_of_the_rungs() {
         let names: std::collections::BTreeSet<&str> = Rung::ALL.iter().map(|rung| rung.name()).collect();
         assert_eq!(names.len(), Rung::ALL.len());
         assert!(Rung::ALL.is_sorted_by_key(|rung| rung.file()));
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tile_of_the_vectorized_form_is_a_candidate() {
+    fn the_tile_of_the_vectorized_rung_is_a_candidate() {
         let tile = &Rung::Vectorized.tiles()[0];
         assert!(Rung::AutotunedTile.tiles().contains(tile), "the search is not worse than no search");
     }

@@ -130,8 +130,8 @@ impl Variant {
 
     /// Returns whether its kernels may begin before the previous launch has ended. Each of these
     /// kernels waits for the previous launch itself, because its source is compiled with DEPENDENT
-    /// (`kernels/lib/launch.cuh`). Only this function decides which kernels are launched with that
-    /// attribute.
+    /// (`kernels/lib/launch.cuh`). Only this function decides which kernels are launched with the
+    /// attribute of a dependent launch.
     #[inline]
     pub fn is_dependent(&self) -> bool {
         match self.0 {

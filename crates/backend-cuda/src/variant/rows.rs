@@ -37,7 +37,7 @@ impl Team {
     pub(crate) const SHARED: Team =
         Team { threads: 512, packs: 1, storage: RowStorage::Shared, max_packs: u32::MAX };
 
-    /// A team for rows of at most `max_packs` packs.
+    /// A team for rows of at most `max_packs` packs, which are read from global memory each time.
     pub(crate) const fn memory(threads: u16, max_packs: u32) -> Team {
         Team { threads, packs: 1, storage: RowStorage::Memory, max_packs }
     }
@@ -106,7 +106,8 @@ impl Rows {
         self.threads() / self.team.threads()
     }
 
-    /// Returns the bytes of a row of each of `tensors` tensors that is kept in shared memory.
+    /// Returns the bytes of shared memory in which a block keeps one row of each of `tensors`
+    /// tensors; 0 for other storage.
     pub(crate) fn stored_bytes(&self, dtype: DType, packs: usize, tensors: usize) -> usize {
         match self.team.storage {
             RowStorage::Shared => packs * self.packing.pack(dtype) * dtype.size() * tensors,

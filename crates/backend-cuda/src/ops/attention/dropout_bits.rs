@@ -1,5 +1,8 @@
 //! The dropout mask as bits, which `attention/dropout_bits.cu` computes before the TMA kernels read
-//! them: for only some heads at a time, so that the bits stay in the cache.
+//! them: for only some heads at a time, so that the bits stay in the L2 cache.
+//!
+//! A unit is a set of heads whose bits are needed together: one head in forward, and in the
+//! gradient the query heads that share a head of keys.
 
 use super::{DropoutParams, Plan, Sizes, grid};
 use crate::call::Call;
@@ -20,10 +23,10 @@ const SPAN: usize = 4;
 const KEYS: usize = 128;
 /// Queries of a tile of the gradient.
 const QUERIES: usize = 64;
-/// The maximum bytes of bits that are computed at once: about the size of the cache. The bits of
-/// one head, or of heads that share keys, may have more.
+/// The maximum bytes of bits that are computed at once: about the size of the L2 cache. The bits
+/// of one unit may have more.
 const CHUNK_BYTES: usize = 64 << 20;
-/// The maximum bytes of the bits of one head, or of heads that share keys.
+/// The maximum bytes of the bits of one unit.
 const MAX_BYTES: usize = 128 << 20;
 
 /// The layout of the bits; mirrors `BitLayout` in the kernels.
@@ -43,6 +46,7 @@ struct Parameters {
     layout: BitLayout,
     work_tile_rows: u32,
     step_tiles: u32,
+    /// The address of the counter from which blocks of the next kernel draw work tiles, or 0.
     ticket: u64,
     sizes: Sizes,
 }
@@ -106,7 +110,7 @@ pub(super) struct DropoutBits {
     dropout_params: DropoutParams,
     traversal: BitTraversal,
     layout: BitLayout,
-    /// The query heads of a unit, whose bits are needed together.
+    /// The number of query heads of a unit.
     group: usize,
     /// The number of units.
     units: usize,
@@ -116,7 +120,7 @@ pub(super) struct DropoutBits {
 
 impl Plan {
     /// Returns whether dropout keeps some weights and drops others, and the bits of `heads` heads,
-    /// which are needed together, fit into the memory.
+    /// which are needed together, have at most [`MAX_BYTES`] bytes.
     pub(super) fn has_dropout_bits(
         &self,
         dropout_params: &DropoutParams,
@@ -164,8 +168,8 @@ impl DropoutBits {
         (0..units).step_by(at_once).map(move |first| first..units.min(first + at_once))
     }
 
-    /// Queues the kernel that computes the bits of these units, and that sets the ticket to 0, if
-    /// there is one. Returns the layout of the bits.
+    /// Queues the kernel that computes the bits of these units, and that sets the work tile counter
+    /// at `ticket`, if there is one, to 0. Returns the layout of the bits.
     pub(super) fn compute(
         &self,
         call: &Call<'_>,

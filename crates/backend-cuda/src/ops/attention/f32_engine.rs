@@ -42,8 +42,8 @@ impl Device {
 
 /// Returns whether attention with heads of `widest` columns is faster as bf16x6 than with fused
 /// multiply-adds, according to the table in docs/kernels/attention.md for compute capability 9.0,
-/// the only one that was measured. bf16x6 needs six products of 16-bit operands for one of f32, and
-/// the splitting.
+/// the only one that was measured. bf16x6 splits each f32 operand into three bf16 numbers, and
+/// needs six of their products for one of f32.
 fn is_bf16x6_faster(device: Device, widest: usize) -> bool {
     widest <= 64 && Architectures::Exact((9, 0)).contain(device.architecture)
 }
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn tf32_is_taken_where_it_is_permitted_and_there_alone() {
+    fn tf32_is_used_exactly_where_it_is_permitted() {
         for capability in [(8, 0), (9, 0), (12, 0)] {
             let device = device(capability, 227 << 10);
             for width in [1, 32, 64, 65, 100, 128] {
@@ -165,8 +165,8 @@ mod tests {
         );
         assert!(!is_supported(&PLAIN, 129, false) && !is_supported(&IEEE, 129, false));
         assert!(!with_attention_bf16x6(|| is_supported(&PLAIN, 129, false)));
-        let short = device((8, 6), 99 << 10);
-        assert!(select(&TF32, short, 256, false).is_err(), "composed where memory is short");
-        assert!(select(&TF32, short, 128, true).is_ok() && select(&PLAIN, short, 128, true).is_err());
+        let ampere = device((8, 6), 99 << 10);
+        assert!(select(&TF32, ampere, 256, false).is_err(), "too little shared memory");
+        assert!(select(&TF32, ampere, 128, true).is_ok() && select(&PLAIN, ampere, 128, true).is_err());
     }
 }

@@ -1,6 +1,6 @@
-//! Forward with operands and results by TMA (`attention/forward_tma.cu`): a work tile has queries
-//! of one head, and each persistent block computes one work tile after another. This file decides
-//! when it is used, and launches it.
+//! Forward that loads operands and stores results by TMA (`attention/forward_tma.cu`): a work tile
+//! has queries of one head, and each persistent block computes one work tile after another. This
+//! file decides when it is used, and launches it.
 
 use super::dropout_bits::{BitLayout, BitTraversal};
 use super::grad_by_keys::supports_boxes;
@@ -35,9 +35,12 @@ struct Parameters {
     v: TensorMap,
     y: TensorMap,
     lse: u64,
+    /// The address of the counter from which blocks draw their next work tile.
     ticket: u64,
     work_tiles: u32,
+    /// Tiles of queries, per head.
     tiles: u32,
+    /// Heads of the whole batch; with dropout, of this launch.
     heads: u32,
     interleaved_heads: u32,
     sizes: Sizes,
@@ -129,7 +132,8 @@ impl Plan {
     /// Returns whether larger tiles, which are fewer, leave no multiprocessors without work. In a
     /// band, whose work tiles differ in length, there must be two for each multiprocessor.
     /// Otherwise the rounds of all blocks are compared, weighted by the rows of a tile: a tile of
-    /// 192 rows processes more rows in the same time (`docs/kernels/attention.md`, What was tried).
+    /// 192 rows processes 7/6 as many rows in the same time (`docs/kernels/attention.md`, What was
+    /// tried).
     fn fills_device(&self, is_band: bool, multiprocessors: usize) -> bool {
         let work_tiles = |is_long: bool| {
             let rows =
@@ -233,7 +237,7 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{KvSplits, Varlen};
+    use super::super::{KvSplitParams, Varlen};
     use super::*;
     use crate::variant::attention::KernelConfig;
     use std::mem::offset_of;
@@ -266,7 +270,7 @@ mod tests {
             sizes: plan(MaskMode::Full, [1, 1, 1], [1, 1]).sizes,
             dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
-            kv_splits: KvSplits::default(),
+            kv_split_params: KvSplitParams::default(),
         }
     }
 
@@ -283,33 +287,38 @@ mod tests {
     }
 
     #[test]
-    fn many_keys_have_tiles_of_their_own() {
+    fn many_keys_have_larger_tiles() {
         let is_long = |mask_mode, [queries, keys]: [u32; 2], window: i32| {
             let mut plan = plan(mask_mode, [4, 16, 16], [queries, keys]);
             plan.sizes.band_begin = plan.sizes.band_begin.max(-window);
             plan.is_long(132)
         };
-        let far = i32::MAX;
+        let no_window = i32::MAX;
         // 256 work tiles or 192, two rounds each; 320 or 192, three rounds or two.
-        assert!(!is_long(MaskMode::Full, [512, 512], far), "as many rounds of larger tiles");
-        assert!(is_long(MaskMode::Full, [576, 576], far) && !is_long(MaskMode::Full, [576, 511], far));
-        assert!(!is_long(MaskMode::Full, [300, 4096], far), "few queries");
-        assert!(is_long(MaskMode::Band, [2048, 2048], far) && !is_long(MaskMode::Band, [1024, 1024], far));
+        assert!(!is_long(MaskMode::Full, [512, 512], no_window), "as many rounds of larger tiles");
+        assert!(
+            is_long(MaskMode::Full, [576, 576], no_window) && !is_long(MaskMode::Full, [576, 511], no_window)
+        );
+        assert!(!is_long(MaskMode::Full, [300, 4096], no_window), "few queries");
+        assert!(
+            is_long(MaskMode::Band, [2048, 2048], no_window)
+                && !is_long(MaskMode::Band, [1024, 1024], no_window)
+        );
         assert!(!is_long(MaskMode::Band, [4096, 4096], 100), "a window of few keys");
-        assert!(is_long(MaskMode::Band, [1 << 17, 1 << 17], far), "too many tiles to add up");
-        // Rows outside of the tensor count: 1408 or 1344 for 1300, 384 or 384 for 333, 256 or 384
+        assert!(is_long(MaskMode::Band, [1 << 17, 1 << 17], no_window), "too many tiles to add up");
+        // Padding rows count: 1408 or 1344 for 1300, 384 or 384 for 333, 256 or 384
         // for 200.
         for (tokens, is_many) in [(1300, true), (700, true), (333, true), (200, false), (512, false)] {
             let many_heads = plan(MaskMode::Band, [12, 32, 32], [tokens, tokens]);
             assert_eq!(many_heads.is_long(132), is_many, "{tokens}");
         }
         let single_head = |tokens| plan(MaskMode::Band, [1, 1, 1], [tokens, tokens]).is_long(132);
-        assert!(!single_head(2048), "eleven works or sixteen shorter ones, next to one another");
+        assert!(!single_head(2048), "11 work tiles or 16 shorter ones run at the same time");
     }
 
     #[test]
     fn parameters_are_where_the_kernel_reads_them() {
-        let at = [
+        let offsets = [
             offset_of!(Parameters, y),
             offset_of!(Parameters, lse),
             offset_of!(Parameters, ticket),
@@ -319,7 +328,7 @@ mod tests {
             offset_of!(Parameters, bit_layout),
             offset_of!(Parameters, dropout_scale),
         ];
-        assert_eq!((at, size_of::<Parameters>()), ([384, 512, 520, 528, 544, 584, 592, 604], 640));
+        assert_eq!((offsets, size_of::<Parameters>()), ([384, 512, 520, 528, 544, 584, 592, 604], 640));
     }
 
     #[test]
@@ -349,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn tma_is_for_many_rows_without_mask_and_operands_of_their_own_rows() {
+    fn tma_is_for_many_rows_without_mask_or_repeated_operands() {
         let valid = tensors(12, 300);
         let uses_tma = |mask_mode, [queries, keys]: [u32; 2], tensors: &Forward| {
             plan(mask_mode, [4, 12, 12], [queries, keys]).uses_tma(tensors, 132)

@@ -1,7 +1,9 @@
 //! The gradient in one pass (`attention/grad_by_keys.cu`, for wide heads `grad_by_keys_wide.cu`): a
 //! work tile has keys and values, and adds to the gradient of each tile of queries in a fixed
-//! order. This file decides when it is used, and launches it and the variant for study, which adds
-//! in any order.
+//! order. A step of a work tile processes one tile of queries. Work tiles of several heads are
+//! interleaved, so that those of one head, which add in order, begin some steps apart. This file
+//! decides when the pass is used, and launches it and the variant for study, which adds in any
+//! order.
 
 use super::dropout_bits::{BitLayout, BitTraversal};
 use super::resident::blocks_of;
@@ -14,30 +16,34 @@ use crate::variant::attention::{AttentionVariant, Engine, MaskMode};
 use smallvec::smallvec;
 use ternion_core::{DType, Result};
 
-/// Threads of a block: a producer warpgroup, and two consumers.
+/// Threads of a block of the main kernel: a producer warpgroup, and two consumers.
 const THREADS: u32 = 384;
+/// Threads of a block of the kernel that computes values per query.
 const ROW_THREADS: u32 = 256;
+/// Threads of a block of the kernel that converts the sums, in the variant for study.
 const CONVERT_THREADS: u32 = 256;
 /// Columns of a box: a row of 128 bytes, the period of the swizzle.
 const SLAB: usize = 64;
+/// Stages of the ring buffer for tiles of q and dy.
 const STAGES: usize = 2;
 /// Consumer warpgroups.
 const CONSUMERS: usize = 2;
 /// The minimum number of steps between the begin of a work tile and that of the next one of the
 /// same head.
 const MIN_STEP_DISTANCE: f64 = 1.5;
-/// The same if at most [`FEW_HEADS`] interleaved heads reach it: faster for long sequences, but
-/// slower for short ones, which would need many heads (`docs/kernels/attention.md`, What was
-/// tried).
-const FEW_HEADS_STEP_DISTANCE: f64 = 3.0;
-const FEW_HEADS: usize = 8;
-/// Interleaved heads of causal bands at width 64 whose gradient of queries lags. The work tiles at
-/// the end of a band are short and begin soon after one another, so that they wait: 32 heads are
-/// faster than the number that follows from the average work tile (`docs/kernels/attention.md`,
+/// The preferred distance, for which at most [`FEW_HEADS`] heads are interleaved: faster for long
+/// sequences, but slower for short ones, which would need many heads (`docs/kernels/attention.md`,
 /// What was tried).
+const FEW_HEADS_STEP_DISTANCE: f64 = 3.0;
+/// The maximum number of heads that are interleaved for [`FEW_HEADS_STEP_DISTANCE`].
+const FEW_HEADS: usize = 8;
+/// Interleaved heads of causal bands at width 64 whose gradient of queries lags (is computed one
+/// tile later than the other gradients, see [`SumOrder`]). The work tiles at the end of a band are
+/// short and begin soon after one another, so that they wait: 32 heads are faster than the number
+/// that follows from the average work tile (`docs/kernels/attention.md`, What was tried).
 const CAUSAL_HEADS: usize = 32;
-/// The same for wide heads: 16 heads, or all if there are fewer, are faster
-/// (`docs/kernels/attention.md`, What was tried).
+/// As [`CAUSAL_HEADS`], for heads of more than 128 columns: 16 heads, or all if there are fewer,
+/// are faster (`docs/kernels/attention.md`, What was tried).
 const WIDE_CAUSAL_HEADS: usize = 16;
 /// The minimum number of steps of an average work tile with which the gradient of queries lags in a
 /// causal band at width 64 (measured between 4.5 and 8.5).
@@ -65,14 +71,22 @@ struct Parameters {
     dq: Operand,
     dk: Operand,
     dv: Operand,
+    /// Row statistics, `[batch * heads, query_tiles, 2, queries of a tile]`: the log-sum-exp that
+    /// is subtracted from scores, then rowsum(dy y).
     rows: u64,
+    /// f32 sums of the gradient of queries, for each query tile.
     sums: u64,
-    order_counters: u64,
+    /// For each query tile and consumer, how many work tiles have added to its sums.
+    dq_semaphores: u64,
+    /// Per head.
     query_tiles: u32,
+    /// Per head.
     key_blocks: u32,
+    /// Heads of keys of the whole batch; with dropout, of this launch.
     key_heads: u32,
     interleaved_heads: u32,
     sizes: Sizes,
+    /// The address of the counter from which blocks draw their next work tile.
     ticket: u64,
     work_tiles: u32,
     /// This and the following fields are used only with dropout.
@@ -100,8 +114,8 @@ pub enum SumOrder {
 struct GradWorkspace {
     rows: Workspace,
     sums: Workspace,
-    /// The turn counters, followed by the ticket.
-    order_counters: Workspace,
+    /// The semaphores that order the sums, followed by the ticket.
+    dq_semaphores: Workspace,
     /// The number of query tiles of all heads.
     tiles: usize,
 }
@@ -208,10 +222,10 @@ impl Plan {
             return query_tiles as f64 * f64::from(group);
         }
         let width = self.one_pass_width();
-        let (tile, work) = (queries_of(width) as i64, keys_of(width) as i64);
+        let (tile, work_keys) = (queries_of(width) as i64, keys_of(width) as i64);
         let steps_of_block = |block: usize| {
-            let first_key = block as i64 * work;
-            let end_key = (first_key + work).min(i64::from(keys));
+            let first_key = block as i64 * work_keys;
+            let end_key = (first_key + work_keys).min(i64::from(keys));
             let first = (first_key - i64::from(band_end) + 1).max(0);
             let end = (end_key - i64::from(band_begin)).min(i64::from(queries));
             if end > first { (end as u64).div_ceil(tile as u64) as i64 - first / tile } else { 0 }
@@ -277,7 +291,7 @@ impl Plan {
         Ok(GradWorkspace {
             rows: call.gpu.workspace(tiles * 2 * tile * 4)?,
             sums: call.gpu.workspace(tiles * tile * width * 4)?,
-            order_counters: call.gpu.workspace((tiles * CONSUMERS + 1) * 4)?,
+            dq_semaphores: call.gpu.workspace((tiles * CONSUMERS + 1) * 4)?,
             tiles,
         })
     }
@@ -291,7 +305,7 @@ impl Plan {
     ) -> Result<Parameters> {
         let (sizes, width) = (self.sizes, self.one_pass_width());
         let [query_tiles, key_blocks] = self.one_pass_tiles();
-        let GradWorkspace { rows, sums, order_counters, tiles } = workspace;
+        let GradWorkspace { rows, sums, dq_semaphores, tiles } = workspace;
         let query_map = |operand: &Operand, columns: u32| {
             let shape = [sizes.heads as usize, sizes.queries as usize, columns as usize];
             self.map(call.name, operand, dtype, shape, queries_of(width))
@@ -313,13 +327,13 @@ impl Plan {
             dv: tensors.dv,
             rows: rows.address(),
             sums: sums.address(),
-            order_counters: order_counters.address(),
+            dq_semaphores: dq_semaphores.address(),
             query_tiles: query_tiles as u32,
             key_blocks: key_blocks as u32,
             key_heads: (self.batch * self.kv_heads) as u32,
             interleaved_heads: self.grad_interleaved_heads(call.gpu.multiprocessors()) as u32,
             sizes,
-            ticket: order_counters.address() + (tiles * CONSUMERS * 4) as u64,
+            ticket: dq_semaphores.address() + (tiles * CONSUMERS * 4) as u64,
             work_tiles: grid(call.name, self.batch * self.kv_heads, key_blocks)?,
             first_key_head: 0,
             bits: 0,
@@ -440,14 +454,14 @@ mod tests {
 
     #[test]
     fn parameters_are_where_the_kernel_reads_them() {
-        let at = [
+        let offsets = [
             offset_of!(Parameters, rows_of_y),
             offset_of!(Parameters, rows),
             offset_of!(Parameters, query_tiles),
             offset_of!(Parameters, sizes),
             offset_of!(Parameters, ticket),
         ];
-        assert_eq!((at, size_of::<Parameters>()), ([512, 752, 776, 792, 832], 896));
+        assert_eq!((offsets, size_of::<Parameters>()), ([512, 752, 776, 792, 832], 896));
     }
 
     #[test]
@@ -475,7 +489,7 @@ mod tests {
         assert_eq!(
             window.grad_interleaved_heads(132),
             43,
-            "walks of 5 steps, 1.5 of them apart: 40 heads or more"
+            "work tiles of 5 steps, 1.5 of them apart: 40 heads or more"
         );
     }
 
@@ -520,14 +534,14 @@ mod tests {
         assert!(!causal.lags());
         assert!(!plan(MaskMode::Band, [2, 4, 4], [1024, 1024]).lags());
         assert!(plan(MaskMode::Band, [2, 4, 4], [2048, 2048]).lags());
-        let [mut wide, mut ahead] = [(); 2].map(|()| plan(MaskMode::Band, [2, 4, 4], [200, 300]));
+        let [mut wide, mut not_causal] = [(); 2].map(|()| plan(MaskMode::Band, [2, 4, 4], [200, 300]));
         wide.kernel_config.width = 128;
-        ahead.sizes.band_end += 1;
-        assert!(wide.lags() && ahead.lags() && plan(MaskMode::Full, [2, 4, 4], [200, 300]).lags());
+        not_causal.sizes.band_end += 1;
+        assert!(wide.lags() && not_causal.lags() && plan(MaskMode::Full, [2, 4, 4], [200, 300]).lags());
     }
 
     #[test]
-    fn one_pass_is_for_queries_that_attend_to_keys_and_operands_of_their_own_rows() {
+    fn one_pass_is_for_queries_that_attend_to_keys_without_repeated_operands() {
         let valid = tensors(4, 300);
         let uses_one_pass = |mask_mode, [queries, keys]: [u32; 2], tensors: &BackwardTensors| {
             let dropout_params = DropoutParams { scale: 1.0, ..DropoutParams::default() };
@@ -556,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn one_pass_is_for_dropped_weights_whose_bits_are_few() {
+    fn one_pass_with_dropout_is_for_few_bits_and_small_scales() {
         let valid = tensors(4, 300);
         let uses_one_pass = |rows, scale: f32, is_unmasked: bool| {
             let mut plan = plan(MaskMode::Dropout, [2, 4, 2], rows);
@@ -568,7 +582,7 @@ mod tests {
         };
         assert!(uses_one_pass([300, 300], 1.25, false) && uses_one_pass([300, 200], 2.0, true));
         assert!(!uses_one_pass([300, 200], 1.25, false), "fully masked queries");
-        assert!(!uses_one_pass([300, 300], 4.0, false), "gradients of scores that are a fourth of theirs");
+        assert!(!uses_one_pass([300, 300], 4.0, false), "f16 has no room for a factor of 4");
         assert!(!uses_one_pass([300, 300], 1.0, false), "nothing is dropped");
         assert!(
             !uses_one_pass([32_000, 32_000], 1.25, false),

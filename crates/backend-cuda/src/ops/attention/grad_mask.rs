@@ -24,11 +24,16 @@ const SUM_KERNEL: usize = 1;
 struct MaskBackward {
     grad: Backward,
     dmask: u64,
+    /// The sums of each split, `[parts, elements]` of f32, if there are several splits.
     partial: u64,
+    /// Elements of the mask.
     elements: u64,
     batch: u32,
+    /// The shape of the mask.
     mask: [u32; 4],
+    /// The number of splits.
     parts: u32,
+    /// Score tiles of a split.
     steps_per_split: u64,
 }
 
@@ -37,7 +42,9 @@ struct MaskBackward {
 struct ScoreSplit {
     /// Tiles of the mask.
     mask_tiles: usize,
+    /// The number of splits of the score tiles that share a tile of the mask.
     parts: usize,
+    /// Score tiles of a split.
     steps_per_split: usize,
 }
 
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_cover_all_steps() {
+    fn splits_cover_all_steps() {
         for heads in 1..200 {
             let ScoreSplit { parts, steps_per_split, .. } =
                 split_scores([1, 1, 64, 64], [3, heads, 64, 64], [64, 64], 396);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_of_its_call_alone() {
+    fn a_limit_applies_only_during_its_call() {
         let [one, seven] = [1, 7].map(|blocks| NonZeroU32::new(blocks).expect("not 0"));
         let inner = || [5, 132].map(limited);
         assert_eq!(with_resident_blocks(seven, inner), [5, 7]);

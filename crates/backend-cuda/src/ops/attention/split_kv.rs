@@ -3,7 +3,7 @@
 //! `attention/merge_splits.cu` merges their results in the order of the keys.
 
 use super::super::INDEX_LIMIT;
-use super::{Forward, MASK_STRIDE, Plan, Sizes, forward_shared_bytes, grid};
+use super::{Forward, MASK_STRIDE_LIMIT, Plan, Sizes, forward_shared_bytes, grid};
 use crate::call::Call;
 use crate::launch::Launch;
 use crate::variant::attention::{AttentionVariant, MaskMode};
@@ -24,16 +24,21 @@ const MAX_KV_SPLITS: usize = 128;
 /// The splits; mirrors `Splits` in the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(super) struct KvSplits {
+pub(super) struct KvSplitParams {
+    /// The address of the results of all splits, in the workspace.
     results: u64,
+    /// Queries of all heads.
     rows: u32,
+    /// The number of splits of a head; 0 without splits.
     count: u32,
+    /// Keys of a split.
     keys: u32,
 }
 
 /// How keys are split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct KvSplit {
+    /// The number of splits of a head.
     count: usize,
     /// The keys of a split.
     keys: usize,
@@ -52,7 +57,7 @@ impl Plan {
         let Sizes { heads, group, queries, keys, .. } = self.sizes;
         let has_dropout_or_lengths = config.dropout.is_some() || config.varlen;
         // Strides of heads become those of rows, which the kernels limit.
-        let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE as u64
+        let strides_fit = tensors.mask.strides[1].unsigned_abs() < MASK_STRIDE_LIMIT as u64
             && tensors.q.strides[1].unsigned_abs() < INDEX_LIMIT as u64;
         let is_supported = queries == 1 && keys > 0 && group > 0 && self.kernel_config.engine.has_split_kv();
         if !is_supported || has_dropout_or_lengths || !strides_fit {
@@ -161,13 +166,13 @@ impl Plan {
         let bytes = rows.checked_mul(kv_split.count * (self.width() + 2) * 4);
         let bytes = bytes.ok_or_else(|| Error::invalid(call.name, "too many queries"))?;
         let results = call.gpu.workspace(bytes)?;
-        let kv_splits = KvSplits {
+        let kv_split_params = KvSplitParams {
             results: results.address(),
             rows: rows as u32,
             count: kv_split.count as u32,
             keys: kv_split.keys as u32,
         };
-        let parameters = Forward { blocks: blocks as u32, kv_splits, ..tensors };
+        let parameters = Forward { blocks: blocks as u32, kv_split_params, ..tensors };
         let variant = AttentionVariant::ForwardSplitKv { kernel_config: self.kernel_config, dtype };
         let launch = Launch {
             shared_bytes: forward_shared_bytes(self.kernel_config, tiles, dtype.size()) as u32,
@@ -218,7 +223,7 @@ mod tests {
             sizes: plan.sizes,
             dropout_params: DropoutParams::default(),
             varlen: Varlen::default(),
-            kv_splits: KvSplits::default(),
+            kv_split_params: KvSplitParams::default(),
         }
     }
 
@@ -233,12 +238,12 @@ mod tests {
         assert_eq!(kv_split([1, 1, 1], [1, 448]), None, "splits of less than four steps");
         assert_eq!(kv_split([1, 12, 12], [512, 512]), None, "results of as many bytes as keys and values");
         assert_eq!(kv_split([1, 1, 1], [64, 4096]), Some(KvSplit { count: 4, keys: 1024 }));
-        assert_eq!(kv_split([8, 32, 32], [1, 8192]), None, "256 blocks without");
+        assert_eq!(kv_split([8, 32, 32], [1, 8192]), None, "256 blocks without splits");
         assert_eq!(kv_split([1, 2, 2], [0, 8192]), None, "no queries");
     }
 
     #[test]
-    fn parts_cover_all_keys() {
+    fn splits_cover_all_keys() {
         for keys in (0..20_000).step_by(77) {
             for heads in [1, 3, 16, 100] {
                 let Some(kv_split) = plan([1, heads, heads], [1, keys]).kv_split(&CONFIG, 132) else {
@@ -275,7 +280,7 @@ mod tests {
         assert_eq!((tensors.sizes.keys, tensors.k.address), (100, (1 << 20) + 200 * 128 * 2));
         assert_eq!(folded(&AttentionConfig { window: Some(0), ..CONFIG }, [1, 300]).1.sizes.keys, 300);
         let (_, tensors) = folded(&CONFIG, [2, 300]);
-        assert_eq!((tensors.sizes.group, tensors.q.strides[2]), (4, 0), "two queries stay");
+        assert_eq!((tensors.sizes.group, tensors.q.strides[2]), (4, 0), "two queries are not folded");
     }
 
     #[test]
@@ -293,6 +298,6 @@ mod tests {
         // Query 0 is at key 32760 and attends to keys from 31737 on; 31616 is 247 times 128.
         assert_eq!(narrowed([8, 32768], 1024), ([1152, 121, 1145], 31616));
         assert_eq!(narrowed([8, 300], 1024), ([300, -8, 293], 0));
-        assert_eq!(narrowed([8, 300], 0), ([44, 37, 37], 256), "nothing is seen");
+        assert_eq!(narrowed([8, 300], 0), ([44, 37, 37], 256), "no query attends to a key");
     }
 }

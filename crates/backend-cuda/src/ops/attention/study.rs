@@ -1,7 +1,9 @@
 //! Forward by TMA with tiles chosen by the caller, and the gradient in one pass with an order
 //! chosen by the caller, for [`crate::attention_study`].
 
-use super::{BackwardTensors, DropoutParams, Forward, KvSplits, Operand, Operands, Plan, SumOrder, Varlen};
+use super::{
+    BackwardTensors, DropoutParams, Forward, KvSplitParams, Operand, Operands, Plan, SumOrder, Varlen,
+};
 use crate::call::Call;
 use crate::variant::attention::{GRAD_BY_KEYS_UNORDERED_WIDTHS, forward_tma_long};
 use ternion_core::backend::View;
@@ -13,7 +15,7 @@ use ternion_core::{Error, Result};
 pub enum ForwardTiles {
     /// The tiles for few keys or queries.
     Few,
-    /// The tiles for many.
+    /// The tiles for many keys and queries.
     Many,
 }
 
@@ -49,7 +51,7 @@ pub(crate) fn forward(call: &Call<'_>, config: &AttentionConfig, tiles: ForwardT
         sizes: plan.sizes,
         dropout_params: DropoutParams::of(call, config)?,
         varlen: Varlen::default(),
-        kv_splits: KvSplits::default(),
+        kv_split_params: KvSplitParams::default(),
     };
     let has_tiles =
         tiles == ForwardTiles::Few || forward_tma_long(plan.width(), plan.kernel_config.mask_mode).is_some();

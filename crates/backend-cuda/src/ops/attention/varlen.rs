@@ -1,5 +1,5 @@
 //! Sequences of different lengths that are stored one after another (`attention/varlen.cuh`). Their
-//! ends are stored on the device.
+//! cumulative lengths (cu_seqlens) are stored on the device.
 
 use crate::call::Call;
 use ternion_core::Result;
@@ -24,7 +24,8 @@ pub(super) struct Varlen {
 }
 
 impl Varlen {
-    /// Returns the parameters of a call with `first` inputs before the lengths.
+    /// Returns the parameters of a call whose cumulative lengths are the inputs from index `first`
+    /// on.
     pub(super) fn of(call: &Call<'_>, config: &AttentionConfig, first: usize) -> Result<Varlen> {
         let Some(lengths) = config.lengths_inputs(first) else { return Ok(Varlen::default()) };
         let [query_lengths, key_lengths] = lengths.map(|input| &call.inputs[input]);
@@ -62,8 +63,8 @@ pub(super) const fn parameter_bytes<P>() -> usize {
     size_of::<P>().next_multiple_of(16)
 }
 
-/// Returns the first distances behind and ahead of a query's position that are masked. Both are at
-/// most `rows`, with which no row is masked.
+/// Returns the smallest distances of a key behind and ahead of a query's position with which it is
+/// masked. Both are at most `rows`, with which no key is masked.
 pub(super) fn band_bounds(config: &AttentionConfig, rows: usize) -> (i32, i32) {
     let window = config.window.map_or(rows, |window| window.min(rows)) as i32;
     (window, if config.causal { 1 } else { window })
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_of_a_sequence_begin_behind_those_of_the_one_before() {
+    fn tiles_of_a_sequence_begin_after_those_of_the_previous_one() {
         let first_tile = |end: usize, index: usize| end / 64 + index;
         for ends in
             [vec![0_usize, 64, 64, 65, 200], vec![0, 1, 2, 3, 4, 5], vec![0, 63, 127, 191], vec![0, 1000]]

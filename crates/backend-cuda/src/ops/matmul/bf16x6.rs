@@ -31,15 +31,19 @@ struct Parameters {
     terms: u64,
     x: u64,
     not_splittable: u64,
+    /// Strides of x within a contiguous run of terms, between runs (lines), and of the batch axes.
     run_stride: i64,
     line_stride: i64,
     inner_stride: i64,
     outer_stride: i64,
+    /// The length of a line.
     run: u32,
     lines: u32,
     inner: u32,
     outer: u32,
+    /// Elements from line to line of a term.
     pitch: u32,
+    /// 1 if x is read 16 bytes at a time.
     in_packs: u32,
 }
 

@@ -19,7 +19,8 @@ const MAX_PARTIAL_BYTES: usize = 256 << 20;
 /// The maximum number of splits of k.
 const MAX_SPLITS: usize = 128;
 
-/// The maximum number of splits that the word of a unit can count (`gemm/wgmma_split_k_fixup.cuh`).
+/// The maximum number of splits that can be counted in the 8 bits of the arrival counter of a
+/// consumer's part of a tile (`gemm/wgmma_split_k_fixup.cuh`).
 const MAX_ARRIVALS: usize = 255;
 const _: () = assert!(MAX_SPLITS <= MAX_ARRIVALS);
 /// Microseconds that a separate epilogue kernel takes in addition to its memory traffic, which a
@@ -32,30 +33,33 @@ const MIN_K_OF_BF16X6: usize = 64;
 const MAX_SPLITS_IN_CLUSTER: usize = 8;
 /// Microseconds to queue the copy of an operand.
 const COPY_MICROSECONDS: f64 = 4.0;
-/// The same if its lines are padded with zeros.
+/// As [`COPY_MICROSECONDS`], if the lines of the copy are padded with zeros.
 const PADDED_COPY_MICROSECONDS: f64 = 6.0;
 /// Microseconds of bf16x6 in addition to the split kernels and the products: to clear the word that
-/// the split kernels set, and the kernel that returns at once.
+/// the split kernels set, and to run the product kernel that returns at once.
 const PARTS_MICROSECONDS: f64 = 0.897;
 /// Bytes that are read and written per element to split it.
 const SPLIT_BYTES: usize = 4 + 3 * 2;
-/// Two thirds of an H100's bandwidth.
+/// Bytes per microsecond of copies, of splitting operands into bf16 terms and of separate
+/// epilogues: two thirds of an H100's bandwidth.
 const BYTES_PER_MICROSECOND: f64 = 2e6;
 
 /// The numbers of blocks that split-K aims at: from half of an H100's multiprocessors to six times
 /// all of them.
 const TARGET_BLOCKS: [usize; 6] = [66, 132, 264, 396, 528, 792];
 
+/// The sizes of a product, and the properties of its operands that the choice depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Sizes {
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) k: usize,
+    /// The number of products in the batch.
     pub(super) matrices: usize,
     /// Elements of a and of b, if the fast tiles of tensor cores do not load them in their layout,
     /// so that these tiles need a copy; otherwise 0.
     pub(super) unaligned: [usize; 2],
-    /// Elements of a and of b, if these tiles load them along columns of a or rows of b;
+    /// Elements of a and of b, if these tiles load them along columns of a or rows of b (MN-major);
     /// otherwise 0.
     pub(super) mn_major_elements: [usize; 2],
     /// Whether tensor maps support the layouts of the operands, or of their copies, and of the
@@ -78,7 +82,7 @@ impl Sizes {
         let [a, b] = self.mn_major_elements;
         match tile.supports_elements() {
             true => [0; 2],
-            // The smaller operand.
+            // The smaller operand is copied.
             false if tile.engine.needs_one_k_major() && a > 0 && b > 0 => {
                 if a < b {
                     [a, 0]
@@ -92,7 +96,7 @@ impl Sizes {
 
     /// Returns the microseconds of the copies that `tile` needs, with elements of `size` bytes: to
     /// queue each copy, with the padding of its lines, to read and to write it.
-    fn copies(&self, tile: &Tile, size: usize) -> f64 {
+    fn copy_microseconds(&self, tile: &Tile, size: usize) -> f64 {
         let copied = self.copied_elements(tile).into_iter().filter(|&elements| elements > 0);
         let queued =
             if self.k.is_multiple_of(16 / size) { COPY_MICROSECONDS } else { PADDED_COPY_MICROSECONDS };
@@ -498,13 +502,14 @@ pub(super) fn choose_among(
     // If the requested tile does not support the product, another one is used.
     let mut best: Option<((bool, f64), &'static Tile, usize)> = None;
     for tile in supported().filter(|tile| tile.max_shared_bytes(dtype) <= max_shared_memory) {
-        let copies = sizes.copies(tile, dtype.size());
+        let copy_time = sizes.copy_microseconds(tile, dtype.size());
         for splits in splits_of(tile, sizes, tile_override.splits, multiprocessors) {
             let stores_partials = splits > 1 && !tile.engine.reduces_in_cluster();
             if stores_partials && !fits_partial(sizes, splits) {
                 continue;
             }
-            let rank = (!tile_override.admits(tile), copies + tile.predicted(sizes, splits, multiprocessors));
+            let rank =
+                (!tile_override.admits(tile), copy_time + tile.predicted(sizes, splits, multiprocessors));
             if best.is_none_or(|(least, ..)| rank < least) {
                 best = Some((rank, tile, splits));
             }

@@ -9,10 +9,12 @@ use std::sync::Arc;
 use ternion_core::backend::{Buffer, View};
 use ternion_core::{Layout, MAX_RANK, Result, Shape};
 
-/// An operand of a product. Its lines are rows of a, or columns of b.
+/// An operand of a product. Its lines are rows of a, or columns of b: each has length k.
 pub(super) struct Operand<'a> {
     pub(super) view: View<'a>,
+    /// The axis m of a, or n of b.
     pub(super) line_axis: usize,
+    /// The axis k.
     pub(super) inner_axis: usize,
     /// The address of its first element.
     pub(super) address: u64,
@@ -48,7 +50,7 @@ impl<'a> Operand<'a> {
 
     /// Returns whether packs of `pack` elements along the axis `along` are aligned: the operand is
     /// aligned, and the strides of all other axes are multiples of `pack` elements.
-    fn is_even(&self, along: usize, pack: usize) -> bool {
+    fn has_aligned_packs(&self, along: usize, pack: usize) -> bool {
         let other_axis = if along == self.line_axis { self.inner_axis } else { self.line_axis };
         let shape = self.view.layout.shape();
         let is_multiple = |axis: usize| shape.dim(axis) <= 1 || self.stride(axis) % pack as i64 == 0;
@@ -58,15 +60,15 @@ impl<'a> Operand<'a> {
     /// Returns how the tiles of tensor cores load it.
     pub(super) fn tensor_load(&self) -> LoadMode {
         let pack = 16 / self.view.dtype.size();
-        let is_run = |axis: usize| self.stride(axis) == 1;
+        let is_contiguous = |axis: usize| self.stride(axis) == 1;
         let has_packs = |axis: usize| {
             let size = self.view.layout.shape().dim(axis);
-            is_run(axis) && size.is_multiple_of(pack) && self.is_even(axis, pack)
+            is_contiguous(axis) && size.is_multiple_of(pack) && self.has_aligned_packs(axis, pack)
         };
         match (has_packs(self.inner_axis), has_packs(self.line_axis)) {
             (true, _) => LoadMode::KMajor,
             (_, true) => LoadMode::MnMajor,
-            _ if is_run(self.inner_axis) || !is_run(self.line_axis) => LoadMode::KMajorElements,
+            _ if is_contiguous(self.inner_axis) || !is_contiguous(self.line_axis) => LoadMode::KMajorElements,
             _ => LoadMode::MnMajorElements,
         }
     }
@@ -88,7 +90,10 @@ impl<'a> Operand<'a> {
         let (lines, length) = (shape.dim(self.line_axis), shape.dim(self.inner_axis));
         let (pack, is_wide) = (16 / dtype.size(), dtype.size() >= 4);
         let has_packs = |axis: usize, size: usize| {
-            is_wide && self.stride(axis) == 1 && size.is_multiple_of(pack) && self.is_even(axis, pack)
+            is_wide
+                && self.stride(axis) == 1
+                && size.is_multiple_of(pack)
+                && self.has_aligned_packs(axis, pack)
         };
         if has_packs(self.line_axis, lines) {
             return LoadMode::VectorMn;

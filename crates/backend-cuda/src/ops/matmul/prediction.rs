@@ -9,9 +9,10 @@ use ternion_core::DType;
 /// Microseconds that the second kernel of split-K, which adds the partial sums, takes in addition
 /// to its memory traffic.
 const SPLIT_MICROSECONDS: f64 = 1.27;
-/// The same if the product kernel adds them itself.
+/// As [`SPLIT_MICROSECONDS`], if the product kernel adds the partial sums itself.
 const ARRIVAL_MICROSECONDS: f64 = 2.28;
-/// The additional time per split: the arrivals of a unit are counted in one word.
+/// The additional time per split: the splits of a consumer's part of a tile are counted in one
+/// word, to which they add one after another.
 const ARRIVAL_MICROSECONDS_OF_PART: f64 = 0.155;
 /// Microseconds that the blocks of a cluster take to wait for each other and to add their partial
 /// sums. The fit gives 1.03, with which the benchmark's product of 16 x 4096 x 4096 would be split
@@ -25,12 +26,12 @@ const SUMMED_BYTES_PER_MICROSECOND: f64 = 3.35e6;
 /// maps, including what a cold cache writes back. The fit to an H100 gives 2.85e6. With 4e6 the
 /// choice loses less time on an H200, whose memory is faster, and no more on average on an H100.
 const MAPPED_BYTES_PER_MICROSECOND: f64 = 4e6;
-/// The same by other copies than those of tensor maps.
+/// As [`MAPPED_BYTES_PER_MICROSECOND`], for copies without tensor maps.
 const LOADED_BYTES_PER_MICROSECOND: f64 = 2.99e6;
 /// Bytes that the blocks of a product read from the L2 cache per microsecond.
 const CACHED_BYTES_PER_MICROSECOND: f64 = 1.8e7;
-/// The factor of cache traffic for an operand whose lines are not aligned to 128 bytes: each piece
-/// of 128 bytes is then in two cache lines.
+/// The factor of cache traffic for an operand whose lines are not aligned to 128 bytes: each 128
+/// bytes that are loaded are then in two cache lines.
 const STRADDLING_FACTOR: f64 = 2.3;
 
 impl Tile {

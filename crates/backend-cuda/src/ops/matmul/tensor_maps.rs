@@ -19,7 +19,7 @@ use ternion_core::{DType, Error, Layout, Result, Shape};
 
 /// Batch axes of a map, in addition to the axes of its matrices.
 pub(super) const BATCH_AXES: usize = 2;
-/// Bytes of a row of a box: a period of the swizzle.
+/// Bytes of a row of a box: the width of the swizzle.
 const LINE: usize = 128;
 /// Threads of a block that adds partial sums.
 const SUM_THREADS: usize = 256;
@@ -40,12 +40,15 @@ struct TensorMapParameters {
     m: u32,
     n: u32,
     splits: u32,
+    /// 1 if the kernel stores partial sums, which another kernel adds.
     is_partial: u32,
     alpha: f32,
     bias: u64,
     sums: u64,
     constants: [u64; 2],
     not_splittable: u64,
+    /// The addresses of the partial sums and of the counters of splits, if the kernel adds the
+    /// partial sums itself; otherwise 0.
     parts: u64,
     states: u64,
 }
@@ -55,18 +58,18 @@ struct TensorMapParameters {
 pub(super) fn supports_output(y: &View<'_>, address: u64) -> bool {
     let (shape, strides) = (y.layout.shape(), y.layout.strides());
     let rank = shape.rank();
-    let is_even = |axis: usize| {
+    let is_aligned = |axis: usize| {
         let stride = strides[axis];
         shape.dim(axis) <= 1
             || (stride > 0 && (stride as u64 * y.dtype.size() as u64).is_multiple_of(ALIGNMENT))
     };
-    let is_run = strides[rank - 1] == 1 || shape.dim(rank - 1) == 1;
+    let rows_are_contiguous = strides[rank - 1] == 1 || shape.dim(rank - 1) == 1;
     // The partial sums of split-K have rows of n f32 elements.
     let columns = shape.dim(rank - 1) * y.dtype.size().min(4);
     // If y is row-major, its other strides are multiples of its columns.
     address.is_multiple_of(ALIGNMENT)
         && (columns as u64).is_multiple_of(ALIGNMENT)
-        && (y.layout.is_row_major() || (is_run && (0..rank - 1).all(is_even)))
+        && (y.layout.is_row_major() || (rows_are_contiguous && (0..rank - 1).all(is_aligned)))
 }
 
 /// Returns whether boxes of the operand, or of its copy, can be loaded: its strides are not
@@ -311,7 +314,7 @@ impl ColumnSums {
     }
 
     fn launch_sums(&self, call: &Call<'_>) -> Result<()> {
-        super::sum_rows(call, self.view(), call.outputs[1])
+        super::compute_column_sums(call, self.view(), call.outputs[1])
     }
 }
 

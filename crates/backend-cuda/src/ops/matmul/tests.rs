@@ -137,7 +137,7 @@ fn tiles_of_clusters_are_counted_and_launched_as_whole_ones() {
 
 /// The products of `tests/kernels/bf16x6.rs`, which together use both bf16x6 tiles on an H100, with
 /// and without split-K: m, n, k and the number of matrices.
-static BY_PARTS: [(&Tile, bool, [usize; 4]); 7] = [
+static BY_BF16X6_TILE: [(&Tile, bool, [usize; 4]); 7] = [
     (&WGMMABF16X6_128X192X32, false, [1056, 2056, 531, 1]),
     (&WGMMABF16X6_128X192X32, true, [520, 776, 8200, 1]),
     (&WGMMABF16X6_128X128X32, true, [520, 776, 65536, 1]),
@@ -164,7 +164,7 @@ fn bf16x6_choice(
 #[test]
 fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
     let hopper = device("sm_90a");
-    for (expected, is_split, sizes) in BY_PARTS {
+    for (expected, is_split, sizes) in BY_BF16X6_TILE {
         let (tile, splits) =
             bf16x6_choice(sizes, hopper, true).unwrap_or_else(|| panic!("{sizes:?}: not as bf16x6"));
         assert_eq!((tile, splits > 1), (expected, is_split), "{sizes:?}, {splits} splits of k");
@@ -174,7 +174,7 @@ fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
         }
         assert!(
             bf16x6_choice(sizes, Device { max_shared_memory: 99 << 10, ..hopper }, true).is_none(),
-            "{sizes:?}: no room"
+            "{sizes:?}: too little shared memory"
         );
     }
     // Splitting the operands takes longer than the product, or the product has no sums.
@@ -184,13 +184,13 @@ fn large_products_are_computed_as_bf16x6_where_it_is_permitted() {
 }
 
 /// Returns the sizes of a product of aligned matrices, of which a or b may be MN-major.
-fn across_k([m, n, k]: [usize; 3], [a, b]: [bool; 2]) -> Sizes {
+fn mn_major_sizes([m, n, k]: [usize; 3], [a, b]: [bool; 2]) -> Sizes {
     let mn_major_elements = [if a { m * k } else { 0 }, if b { k * n } else { 0 }];
     Sizes { mn_major_elements, ..sizes(MmaInput::Tf32, [m, n, k], [0; 2], true) }
 }
 
 #[test]
-fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
+fn tf32_on_warpgroups_copies_the_smaller_of_two_mn_major_operands() {
     let (small, large) = ([256, 1024, 512], [1024, 256, 512]);
     let elements = 256 * 512;
     for (sizes, across, expected) in [
@@ -201,7 +201,7 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
         (large, [true, true], [0, elements]),
         ([512; 3], [true, true], [0, 512 * 512]),
     ] {
-        let sizes = across_k(sizes, across);
+        let sizes = mn_major_sizes(sizes, across);
         assert_eq!(sizes.copied_elements(&WGMMATF32_128X256X32), expected, "{sizes:?}");
         for other in [&TF32_128X256X32, &WGMMA_128X256X64, &TF32_32X32X32_ELEMENTWISE] {
             assert_eq!(sizes.copied_elements(other), [0; 2], "{other:?} {sizes:?}");
@@ -221,7 +221,7 @@ fn of_two_operands_across_k_tf32_on_warpgroups_copies_the_smaller_one() {
 fn tiles_of_swapped_products_are_counted_along_the_columns_of_the_result() {
     // 132 tiles of 128 x 256, and 264 if their rows are columns of the result.
     let (wide, high) = ([128, 132 * 256, 512], [132 * 256, 128, 512]);
-    let time = |tile: &Tile, sizes, across| tile.predicted(&across_k(sizes, across), 1, 132);
+    let time = |tile: &Tile, sizes, across| tile.predicted(&mn_major_sizes(sizes, across), 1, 132);
     let tf32 = &WGMMATF32_128X256X32;
     let along_k = time(tf32, wide, [false, false]);
     assert!(time(tf32, wide, [false, true]) > along_k);
@@ -254,7 +254,7 @@ fn with_splits(tile: &'static Tile, [rows, columns]: [usize; 2], splits: usize) 
 }
 
 #[test]
-fn parts_are_added_up_inside_where_every_unit_has_a_word() {
+fn the_product_kernel_adds_partial_sums_if_there_are_enough_counters() {
     // Bytes of whole f32 tiles, including those tiles of a cluster that are outside of the result.
     for (tile, tiles, splits, bytes) in [
         (&WGMMA_128X192X64_PING_PONG, [6, 4], 5, Some(6 * 4 * 5 * 128 * 192 * 4)),
@@ -263,7 +263,7 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
         (&WGMMA_128X128X64_CLUSTER4, [3, 7], 4, Some(4 * 8 * 4 * 128 * 128 * 4)),
         (&WGMMATF32_128X256X32, [2, 3], 128, Some(2 * 3 * 128 * 128 * 256 * 4)),
         (&WGMMABF16X6_128X192X32, [5, 5], 3, Some(25 * 3 * 128 * 192 * 4)),
-        // No split, other engines, too many units, too many bytes.
+        // No split, other engines, too many counters, too many bytes.
         (&WGMMA_128X192X64_PING_PONG, [6, 4], 1, None),
         (&MMA_64X64X64, [1, 64], 2, None),
         (&SIMT_64X64X8, [1, 64], 2, None),
@@ -287,29 +287,29 @@ fn parts_are_added_up_inside_where_every_unit_has_a_word() {
 /// not limit them.
 fn split_k_overhead(tile: &Tile, [m, n]: [usize; 2], splits: usize) -> f64 {
     let sizes = Sizes { element_bytes: [0; 2], ..sizes(BF16, [m, n, 16384], [0; 2], true) };
-    let whole = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
-    tile.predicted(&sizes, splits, 132) - tile.predicted(&whole, 1, 132)
+    let unsplit = Sizes { k: sizes.k / splits, matrices: splits, ..sizes };
+    tile.predicted(&sizes, splits, 132) - tile.predicted(&unsplit, 1, 132)
 }
 
 #[test]
-fn parts_cost_by_who_adds_them_up() {
-    let (inside, outside, cluster) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64, &WGMMASPLITK_64X64X64);
-    for tile in [inside, outside, cluster] {
+fn the_cost_of_splits_depends_on_which_kernel_adds_them() {
+    let (fused, separate, cluster) = (&WGMMA_128X192X64_PING_PONG, &MMA_128X256X64, &WGMMASPLITK_64X64X64);
+    for tile in [fused, separate, cluster] {
         assert!(split_k_overhead(tile, [768, 768], 4) > 0.0, "{tile:?}");
     }
     // Each split arrives at a counter; splits that a second kernel adds cost only their traffic.
-    let per_part = |tile| split_k_overhead(tile, [768, 768], 8) - split_k_overhead(tile, [768, 768], 4);
-    assert!(per_part(inside) > per_part(outside) + 0.1);
-    // If there are no words for the units, there is a second kernel.
+    let per_split = |tile| split_k_overhead(tile, [768, 768], 8) - split_k_overhead(tile, [768, 768], 4);
+    assert!(per_split(fused) > per_split(separate) + 0.1);
+    // If there are not enough counters, there is a second kernel.
     let large = [128 * 64, 192 * 65];
-    assert!((split_k_overhead(inside, large, 4) - split_k_overhead(outside, large, 4)).abs() < 1e-6);
+    assert!((split_k_overhead(fused, large, 4) - split_k_overhead(separate, large, 4)).abs() < 1e-6);
     // The partial sums of a cluster are never stored in memory.
     assert!((split_k_overhead(cluster, [768, 768], 4) - split_k_overhead(cluster, large, 4)).abs() < 1e-6);
-    assert!(split_k_overhead(outside, large, 4) > 10.0 * split_k_overhead(outside, [768, 768], 4));
+    assert!(split_k_overhead(separate, large, 4) > 10.0 * split_k_overhead(separate, [768, 768], 4));
 }
 
 #[test]
-fn what_memory_and_the_cache_deliver_limits_products_of_tensor_cores() {
+fn the_bandwidth_of_memory_and_cache_limits_products_on_tensor_cores() {
     let tile = &WGMMA_128X256X64;
     let time = |m, n, element_bytes, unaligned_to_l2_line| {
         let sizes = Sizes { element_bytes, unaligned_to_l2_line, ..sizes(BF16, [m, n, 2048], [0; 2], true) };
@@ -340,7 +340,7 @@ fn kernels_count_as_the_host_does() {
 }
 
 #[test]
-fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
+fn row_sums_of_a_are_fused_with_products_of_weight_gradients() {
     let large = [&WGMMA_128X256X64, &WGMMA_128X192X64_PING_PONG, &WGMMA_128X128X64_PING_PONG];
     let others = [
         (&WGMMA_64X128X64_PING_PONG, true),
@@ -354,8 +354,11 @@ fn rows_of_a_are_added_up_beside_products_of_weight_gradients() {
         let variant = GemmVariant { tile, a, b, operands: DType::BF16, output, epilogue };
         let found = with_epilogue(variant, splits, sizes, device("sm_90a"));
         // The tile that was chosen for the product, if it adds rows.
-        let as_it_was = large.contains(&tile);
-        assert!(found.is_none_or(|found| !as_it_was || found == (variant, splits)), "{variant:?}: {found:?}");
+        let is_unchanged = large.contains(&tile);
+        assert!(
+            found.is_none_or(|found| !is_unchanged || found == (variant, splits)),
+            "{variant:?}: {found:?}"
+        );
         found.map(|(variant, _)| variant)
     };
     let (k, mn) = (LoadMode::KMajor, LoadMode::MnMajor);
@@ -406,8 +409,11 @@ fn sums_of_rows_by_another_tile_are_compared_with_a_reduction() {
         let sizes = sizes(BF16, [m, n, 16384], [0; 2], true);
         let fastest = &WGMMA_128X128X64_CLUSTER4;
         assert_eq!(found(fastest, splits, &sizes), Some(expected), "{m} x {n}");
-        let (tile, parts) = expected;
-        assert!(tile.predicted(&sizes, parts, 132) > fastest.predicted(&sizes, splits, 132), "{m} x {n}");
+        let (tile, fused_splits) = expected;
+        assert!(
+            tile.predicted(&sizes, fused_splits, 132) > fastest.predicted(&sizes, splits, 132),
+            "{m} x {n}"
+        );
     }
     let square = sizes(BF16, [768, 768, 16384], [0; 2], true);
     // A tile that is faster by more than the time of the reduction.
@@ -462,7 +468,7 @@ fn with_pre_activation(tile: &'static Tile) -> GemmVariant {
 /// A layer of few rows: its activation is fused if k is short, and has a separate kernel if a fused
 /// product would take much longer than split-K.
 #[test]
-fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
+fn epilogues_are_fused_where_that_takes_less_than_a_separate_kernel() {
     let device = device("sm_90a");
     let fused = |[m, n, k]: [usize; 3]| {
         let sizes = sizes(BF16, [m, n, k], [0; 2], true);
@@ -479,7 +485,7 @@ fn epilogues_are_fused_where_that_takes_less_than_a_kernel_behind() {
 /// it at the same time: 128 x 192 with ping-pong scheduling is faster than 128 x 256
 /// (`docs/kernels/matmul.md`, What was tried).
 #[test]
-fn epilogues_that_read_much_are_fused_with_tiles_in_turn() {
+fn epilogues_that_read_much_are_fused_with_ping_pong_tiles() {
     let device = device("sm_90a");
     for [m, n, k] in [[16384, 768, 3072], [16384, 768, 768], [8192, 1024, 4096]] {
         let sizes = Sizes { element_bytes: [2, 4], ..sizes(BF16, [m, n, k], [0; 2], true) };
@@ -512,7 +518,7 @@ fn epilogues_are_not_fused_with_a_far_slower_tile() {
 /// A fraction of a device, as MPS assigns it, may have fewer multiprocessors than a cluster has
 /// blocks.
 #[test]
-fn clusters_are_left_out_where_they_do_not_fit() {
+fn clusters_are_not_chosen_where_they_do_not_fit() {
     for multiprocessors in 1..=8 {
         let device = Device { multiprocessors, ..device("sm_90a") };
         for input in MmaInput::all() {
@@ -544,7 +550,7 @@ impl Memory for NoMemory {
 /// There is a fused kernel with half-precision results and none with f32 results: neither choice
 /// may be used for the other product, whichever is chosen first.
 #[test]
-fn choices_are_remembered_by_the_dtype_of_the_result() {
+fn choices_are_cached_by_the_dtype_of_the_result() {
     let buffer = Buffer::new(NoMemory(AtomicU64::new(0)));
     let layout = Layout::row_major(Shape::new(&[2048, 2048]).expect("a shape"));
     let sizes = sizes(BF16, [2048; 3], [0; 2], true);

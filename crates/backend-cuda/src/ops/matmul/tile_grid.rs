@@ -11,12 +11,17 @@ const BAND: usize = 8;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TileGrid {
+    /// Tiles of a matrix.
     matrix: Divisor,
+    /// Tiles of a band of [`BAND`] rows of tiles.
     band: Divisor,
+    /// Rows of tiles of the last band, if it is partial.
     last_band: Divisor,
     splits: Divisor,
     inner_batch: Divisor,
+    /// Rows of tiles of a matrix.
     rows: u32,
+    /// Tiles of all matrices, in all splits.
     count: u32,
 }
 
@@ -87,11 +92,11 @@ mod tests {
     }
 
     #[test]
-    fn a_whole_band_is_divided_by_as_in_the_kernels() {
-        let whole = format!("Divisor{{BAND_ROWS, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
+    fn the_divisor_of_a_complete_band_is_that_of_the_kernels() {
+        let divisor = format!("Divisor{{BAND_ROWS, {}, {}}}", Divisor::new(BAND).factor(), BAND.ilog2());
         let program = crate::files::Program::new(&["gemm/wgmma.cu"], std::iter::empty());
         let text = |file: &str| program.headers.iter().find(|(path, _)| *path == file).expect("a header").1;
         let text = text("gemm/gemm.cuh");
-        assert!(text.contains(&whole) && text.contains(&format!("u32 BAND_ROWS = {BAND};")), "{whole}");
+        assert!(text.contains(&divisor) && text.contains(&format!("u32 BAND_ROWS = {BAND};")), "{divisor}");
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::driver::launch::LaunchAttributes;
 
-/// Records the numbers that it receives. Each launch takes `pause`, and the launch of the number in
-/// `fails` fails.
+/// A fake driver that records the numbers that it receives as parameters. Each launch takes
+/// `pause`, and the launch of the number in `fails` fails.
 #[derive(Default)]
 struct Driver {
     numbers: Mutex<Vec<u64>>,
@@ -47,8 +47,8 @@ fn push(queue: &Arc<SubmissionQueue<Driver>>, number: u64, at_once: bool) -> sys
     unsafe { queue.push("test", config, &[number, number * 2, u64::from(grid)], at_once, |_| ()) }
 }
 
-fn queue(notes: Driver) -> Arc<SubmissionQueue<Driver>> {
-    Arc::new(SubmissionQueue::with_thread(notes, true))
+fn queue(driver: Driver) -> Arc<SubmissionQueue<Driver>> {
+    Arc::new(SubmissionQueue::with_thread(driver, true))
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn launches_arrive_in_their_order_whoever_submits_them() {
 }
 
 #[test]
-fn more_than_there_are_slots_wait_for_room() {
+fn launches_wait_for_a_free_slot() {
     let queue = queue(Driver { pause: Duration::from_micros(1), ..Driver::default() });
     let count = 3 * SLOTS as u64;
     (0..count).for_each(|number| assert_eq!(push(&queue, number, false), sys::CUresult::CUDA_SUCCESS));
@@ -128,8 +128,8 @@ fn an_isolated_launch_is_submitted_by_its_own_thread() {
     assert!(queue.handle.lock().is_none(), "no thread was woken");
 }
 
-/// Pushes enough launches that the thread takes part, and returns the error that the launches
-/// themselves returned.
+/// Pushes enough launches that the queue's thread submits some of them, and returns the error that
+/// the launches themselves returned.
 fn push_many(queue: &Arc<SubmissionQueue<Driver>>) -> Option<sys::CUresult> {
     let failed = |code: &sys::CUresult| *code != sys::CUresult::CUDA_SUCCESS;
     let codes: Vec<_> = (0..100).map(|number| push(queue, number, false)).filter(failed).collect();
@@ -346,7 +346,7 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     let queue = Arc::new(SubmissionQueue::with_thread(AlignedDriver::default(), true));
     let config = |number: u64| {
         let cluster = [1 + (number % 3) as u8, 1, 1 + (number % 2) as u8];
-        let attributes = LaunchAttributes { cluster, dependent: number.is_multiple_of(5) };
+        let attributes = LaunchAttributes { cluster, is_dependent: number.is_multiple_of(5) };
         LaunchConfig { grid: [number as u32 + 1, 2, 3], shared_bytes: number as u32, attributes, ..plain() }
     };
     let count = 300;
@@ -358,9 +358,9 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
     }
     queue.stop();
     let mut expected: Vec<_> = (0..count).map(|number| (config(number), Aligned::of(number))).collect();
-    assert!(expected[0].0.attributes.dependent);
+    assert!(expected[0].0.attributes.is_dependent);
     // The work before the first launch is unknown.
-    expected[0].0.attributes.dependent = false;
+    expected[0].0.attributes.is_dependent = false;
     assert_eq!(*queue.target.0.lock(), expected);
     assert!(
         queue.slots.len() == SLOTS && size_of::<Aligned>() <= MAX_PARAMETER_BYTES,
@@ -370,14 +370,14 @@ fn attributes_and_aligned_parameters_arrive_unchanged() {
 
 /// On every path to the driver, only launches directly after another launch are dependent.
 #[test]
-fn launches_behind_other_work_wait_for_its_end() {
+fn launches_after_other_work_wait_for_its_end() {
     for (uses_thread, at_once) in [(true, false), (true, true), (false, false)] {
         let queue = Arc::new(SubmissionQueue::with_thread(AlignedDriver::default(), uses_thread));
-        let attributes = LaunchAttributes { dependent: true, ..LaunchAttributes::NONE };
+        let attributes = LaunchAttributes { is_dependent: true, ..LaunchAttributes::NONE };
         let config = LaunchConfig { attributes, ..plain() };
-        let is_behind = |number: u64| number % 7 == 3 || number % 50 > 45;
+        let follows_other_work = |number: u64| number % 7 == 3 || number % 50 > 45;
         for number in 0..200 {
-            if is_behind(number) {
+            if follows_other_work(number) {
                 queue.drain();
             }
             // SAFETY: the target takes such parameters.
@@ -386,8 +386,8 @@ fn launches_behind_other_work_wait_for_its_end() {
         }
         queue.stop();
         let found: Vec<bool> =
-            queue.target.0.lock().iter().map(|(config, _)| config.attributes.dependent).collect();
-        let expected: Vec<bool> = (0..200).map(|number| number != 0 && !is_behind(number)).collect();
+            queue.target.0.lock().iter().map(|(config, _)| config.attributes.is_dependent).collect();
+        let expected: Vec<bool> = (0..200).map(|number| number != 0 && !follows_other_work(number)).collect();
         assert_eq!(found, expected, "through slots: {uses_thread}, at once: {at_once}");
     }
 }

@@ -1,4 +1,5 @@
-//! f32 products on bf16 tensor cores (bf16x6): the tiles, and their variants.
+//! f32 products on bf16 tensor cores (bf16x6): the tiles, and their variants. The comment of a tile
+//! says which products it is for.
 
 use super::{BlockShape, Cost, Engine, EpilogueVariant, GemmVariant, LoadMode, Part, Purpose, Tile};
 use ternion_core::DType;

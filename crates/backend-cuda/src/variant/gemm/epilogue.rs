@@ -55,7 +55,8 @@ impl EpilogueVariant {
         }
     }
 
-    /// Returns the number of buffers of a warp's strips.
+    /// Returns the number of buffers of each consumer warp for the strips of 16 rows that it loads
+    /// or stores.
     pub(super) fn buffers(self) -> usize {
         match self {
             EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA => 0,
@@ -80,8 +81,8 @@ impl EpilogueVariant {
         if self == EpilogueVariant::RowSumsOfA { &ROW_SUM_TILES } else { &FUSED_TILES }
     }
 
-    /// Returns whether the two consumers store whole slabs of plain results, and not strips of
-    /// their warps.
+    /// Returns whether the two consumer warpgroups store slabs of 64 rows, instead of strips of 16
+    /// rows that each warp stores.
     pub(super) fn stores_slabs(self) -> bool {
         matches!(self, EpilogueVariant::BiasRelu | EpilogueVariant::RowSumsOfA)
     }

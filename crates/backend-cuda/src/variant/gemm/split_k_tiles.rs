@@ -1,5 +1,5 @@
 //! The tiles of f16 and bf16 for products of few rows or tiles, with split-K among the blocks of a
-//! cluster (`gemm/wgmma_split_k.cu`).
+//! cluster (`gemm/wgmma_split_k.cu`). The comment of a tile says which products it is for.
 
 use super::{BlockShape, Cost, Engine, Part, Purpose, Tile};
 

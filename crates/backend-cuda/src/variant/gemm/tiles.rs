@@ -1,4 +1,5 @@
-//! The tables of tiles. (More were tried: see docs/kernels/matmul.md.)
+//! The tables of tiles. The comment of a tile says which products it is for. (More tiles were
+//! tried: see `docs/kernels/matmul.md`.)
 
 use super::{
     BlockShape, Cost, Engine, MmaInput, Part, Purpose, Tile, WGMMA_64X64X64_PING_PONG,
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn tiles_of_warpgroups_take_one_operand_in_tf32_across_k_and_both_of_half_precision() {
+    fn wgmma_tiles_support_one_mn_major_operand_in_tf32_and_two_in_half_precision() {
         const K: LoadMode = LoadMode::KMajor;
         const MN: LoadMode = LoadMode::MnMajor;
         let all = variants();

@@ -1,4 +1,5 @@
-//! The tiles of f16 and bf16 on warpgroups (`gemm/wgmma.cu`).
+//! The tiles of f16 and bf16 on warpgroups (`gemm/wgmma.cu`). The comment of a tile says which
+//! products it is for.
 
 use super::{BlockShape, Cost, Engine, Part, Purpose, Tile};
 

@@ -15,16 +15,16 @@ const PAIRS: [(usize, usize); 6] = [(2, 0), (1, 1), (0, 2), (1, 0), (0, 1), (0, 
 const STAGE: usize = 32;
 const INSTRUCTION: usize = 16;
 
-fn is_fit(x: f32) -> bool {
+fn is_splittable(x: f32) -> bool {
     x == 0.0 || (MIN_SPLITTABLE <= x.abs() && x.abs() < SPLITTABLE_END)
 }
 
 fn split(x: f32) -> [f32; 3] {
     let mut rest = x;
     [0; 3].map(|_| {
-        let part = bf16::from_f32(rest).to_f32();
-        rest -= part;
-        part
+        let term = bf16::from_f32(rest).to_f32();
+        rest -= term;
+        term
     })
 }
 
@@ -38,7 +38,7 @@ impl Random {
     }
 
     /// Returns a value with any exponent that can be split.
-    fn fit(&mut self) -> f32 {
+    fn splittable(&mut self) -> f32 {
         let exponent = 127 - 103 + self.bits() % (103 + 48);
         f32::from_bits((self.bits() & 0x807f_ffff) | (exponent << 23))
     }
@@ -55,7 +55,7 @@ impl Random {
 }
 
 #[test]
-fn the_emulation_has_the_numbers_of_the_kernels() {
+fn the_emulation_has_the_constants_of_the_kernels() {
     let text = |root: &str, file: &str| {
         let program = Program::new(&[root], std::iter::empty());
         let found = program.headers.iter().find(|(path, _)| *path == file);
@@ -63,8 +63,8 @@ fn the_emulation_has_the_numbers_of_the_kernels() {
     };
     let split = text("gemm/split_bf16x3.cu", "gemm/split_bf16x3.cu");
     assert!(split.contains("MIN_SPLITTABLE = (127 - 103) << 23, SPLITTABLE_END = (127 + 48) << 23"));
-    let packed = |part: fn(&(usize, usize)) -> usize| {
-        PAIRS.iter().enumerate().map(|(at, pair)| part(pair) << (4 * at)).sum::<usize>()
+    let packed = |term: fn(&(usize, usize)) -> usize| {
+        PAIRS.iter().enumerate().map(|(index, pair)| term(pair) << (4 * index)).sum::<usize>()
     };
     let (a, b) = (packed(|pair| pair.0), packed(|pair| pair.1));
     let stated = format!("TERMS_OF_A = {a:#08x}, TERMS_OF_B = {b:#08x}");
@@ -74,7 +74,7 @@ fn the_emulation_has_the_numbers_of_the_kernels() {
 }
 
 #[test]
-fn parts_are_normal_numbers_whose_sum_is_exact() {
+fn terms_are_normal_numbers_whose_sum_is_exact() {
     let mut random = Random(1);
     let below = f32::from_bits(SPLITTABLE_END.to_bits() - 1);
     let edges = [
@@ -88,22 +88,22 @@ fn parts_are_normal_numbers_whose_sum_is_exact() {
         1.0,
         0.1,
     ];
-    for x in edges.into_iter().chain((0..1_000_000).map(|_| random.fit())) {
-        assert!(is_fit(x), "{x:e}");
-        let parts = split(x);
-        assert_eq!(parts.iter().map(|&part| f64::from(part)).sum::<f64>(), f64::from(x), "{x:e}: {parts:?}");
-        assert!(parts.iter().all(|part| *part == 0.0 || part.is_normal()), "{x:e}: {parts:?}");
-        assert!(parts[1].abs() <= x.abs() * 2f32.powi(-8), "{x:e}: {parts:?}");
-        assert!(parts[2].abs() <= x.abs() * 2f32.powi(-16), "{x:e}: {parts:?}");
+    for x in edges.into_iter().chain((0..1_000_000).map(|_| random.splittable())) {
+        assert!(is_splittable(x), "{x:e}");
+        let terms = split(x);
+        assert_eq!(terms.iter().map(|&term| f64::from(term)).sum::<f64>(), f64::from(x), "{x:e}: {terms:?}");
+        assert!(terms.iter().all(|term| *term == 0.0 || term.is_normal()), "{x:e}: {terms:?}");
+        assert!(terms[1].abs() <= x.abs() * 2f32.powi(-8), "{x:e}: {terms:?}");
+        assert!(terms[2].abs() <= x.abs() * 2f32.powi(-16), "{x:e}: {terms:?}");
     }
 }
 
 #[test]
-fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
+fn numbers_outside_the_limits_are_not_splittable() {
     let outside =
         [f32::INFINITY, f32::NAN, f32::MAX, SPLITTABLE_END, 1e-40, f32::from_bits(1), MIN_SPLITTABLE / 2.0];
     for x in outside.into_iter().flat_map(|x| [x, -x]) {
-        assert!(!is_fit(x), "{x:e}");
+        assert!(!is_splittable(x), "{x:e}");
     }
     // The reasons: the value rounds to infinity; a remainder is below all subnormal numbers; a term
     // is subnormal.
@@ -111,15 +111,15 @@ fn numbers_outside_the_limits_are_left_to_the_other_kernel() {
     let lossy = f32::from_bits(0x007f_ffff);
     assert_ne!(split(lossy).iter().sum::<f32>(), lossy);
     let small = f32::from_bits((MIN_SPLITTABLE / 2.0).to_bits() + 1);
-    assert!(split(small).iter().any(|part| part.is_subnormal()), "{:?}", split(small));
+    assert!(split(small).iter().any(|term| term.is_subnormal()), "{:?}", split(small));
     // Values inside the range never overflow in sums of as many products as there are indices.
-    let most = f64::from(bf16::from_f32(f32::from_bits(SPLITTABLE_END.to_bits() - 1)).to_f32());
-    assert!(most * most * 2f64.powi(31) < f64::from(f32::MAX));
+    let largest = f64::from(bf16::from_f32(f32::from_bits(SPLITTABLE_END.to_bits() - 1)).to_f32());
+    assert!(largest * largest * 2f64.powi(31) < f64::from(f32::MAX));
 }
 
 /// The magnitude of the three products that are omitted: less than one ulp of the product.
 #[test]
-fn products_that_are_left_out_are_small() {
+fn omitted_products_are_small() {
     let (mut random, mut largest) = (Random(2), 0f64);
     for _ in 0..1_000_000 {
         let (x, y) = (random.uniform(), random.uniform());
@@ -129,7 +129,7 @@ fn products_that_are_left_out_are_small() {
         largest = largest.max((sum - exact).abs() / exact.abs().max(f64::MIN_POSITIVE));
     }
     assert!(largest < 2f64.powi(-23), "{largest:e}");
-    assert!(largest > 2f64.powi(-26), "{largest:e}: nothing is left out");
+    assert!(largest > 2f64.powi(-26), "{largest:e}: nothing is omitted");
 }
 
 /// Returns a sum as a tensor core instruction computes it: all terms are truncated to 25 bits below
@@ -151,8 +151,8 @@ fn instruction(sum: f32, a: &[f32], b: &[f32]) -> f32 {
 }
 
 fn dot_bf16x6(a: &[f32], b: &[f32]) -> f32 {
-    let of = |x: &[f32], part: usize| x.iter().map(|&x| split(x)[part]).collect::<Vec<_>>();
-    let [a, b] = [a, b].map(|x| [0, 1, 2].map(|part| of(x, part)));
+    let of = |x: &[f32], term: usize| x.iter().map(|&x| split(x)[term]).collect::<Vec<_>>();
+    let [a, b] = [a, b].map(|x| [0, 1, 2].map(|term| of(x, term)));
     let length = a[0].len();
     let mut sum = 0f32;
     for first in (0..length).step_by(STAGE) {
@@ -174,13 +174,13 @@ fn dot_in_f32(a: &[f32], b: &[f32]) -> f32 {
 }
 
 /// Returns the root mean square of the errors of several sums, as bf16x6 and in f32, relative to
-/// the sums of the terms' magnitudes. `number` returns element `at` of a, and with 0 the elements
-/// of b.
+/// the sums of the terms' magnitudes. `number` returns the element of a with an index, and with
+/// index 0 the elements of b.
 fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
     const SUMS: usize = 24;
     let (mut random, mut squares) = (Random(3), [0f64; 2]);
     for _ in 0..SUMS {
-        let a: Vec<f32> = (0..k).map(|at| number(&mut random, at)).collect();
+        let a: Vec<f32> = (0..k).map(|index| number(&mut random, index)).collect();
         let b: Vec<f32> = (0..k).map(|_| number(&mut random, 0)).collect();
         let terms = || a.iter().zip(&b).map(|(&a, &b)| f64::from(a) * f64::from(b));
         let (exact, scale): (f64, f64) = (terms().sum(), terms().map(f64::abs).sum());
@@ -193,13 +193,13 @@ fn errors(k: usize, number: impl Fn(&mut Random, usize) -> f32) -> [f64; 2] {
 
 /// The error of bf16x6 sums is not larger than that of f32 sums by consecutive fused multiply-adds.
 #[test]
-fn sums_by_parts_are_as_accurate_as_sums_of_f32() {
+fn bf16x6_sums_are_as_accurate_as_f32_sums() {
     let normal = |random: &mut Random, _| random.normal();
     let positive = |random: &mut Random, _| random.uniform().abs();
     let wide = |random: &mut Random, _| random.normal() * 2f32.powi((random.bits() % 41) as i32 - 20);
     // Each term is followed by one that cancels nearly all of it.
-    let cancelling = |random: &mut Random, at: usize| {
-        let sign = if at.is_multiple_of(2) { 1.0 } else { -1.0 };
+    let cancelling = |random: &mut Random, index: usize| {
+        let sign = if index.is_multiple_of(2) { 1.0 } else { -1.0 };
         sign * (1.0 + random.uniform() * 2f32.powi(-12))
     };
     for (what, number) in [
