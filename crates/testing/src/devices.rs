@@ -70,7 +70,8 @@ pub fn compare_tensors(what: &str, left: &Tensor, right: &Tensor) -> Result<usiz
     comparison.compare(what, left, right, || Ok(Allowance::zero(right)))
 }
 
-/// Returns the outputs of `f`, then the gradients of the floating inputs.
+/// Returns the outputs of `f`, then a gradient for each input: `None` for an integer input, and for
+/// one that the outputs do not depend on.
 fn on_device(
     f: &impl Fn(&[Tensor]) -> Result<Vec<Tensor>>,
     device: &Device,
@@ -87,9 +88,9 @@ fn on_device(
     let roots: Vec<Tensor> = outputs.iter().filter(|output| output.needs_grad()).cloned().collect();
     let mut rng = Rng::seeded("compare_devices");
     let cotangents = roots.iter().map(|root| random_cotangent(root, &mut rng)).collect::<Result<Vec<_>>>()?;
-    let leaves: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
+    let differentiable: Vec<Tensor> = leaves.iter().filter(|leaf| leaf.needs_grad()).cloned().collect();
     let options = GradOptions { allow_unused: true, ..GradOptions::default() };
-    let mut gradients = grad(&roots, &leaves, &cotangents, options)?.into_iter();
+    let mut gradients = grad(&roots, &differentiable, &cotangents, options)?.into_iter();
     let mut computed: Computed =
         (0..).map(|index| format!("output {index}")).zip(outputs.into_iter().map(Some)).collect();
     for (index, leaf) in leaves.iter().enumerate() {

@@ -3,6 +3,7 @@
 mod broken;
 
 use broken::{Wrong, broken};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use ternion_core::decorators::Composed;
 use ternion_core::{DType, Device, Result, Tensor};
 use ternion_testing::{compare_devices, compare_tensors};
@@ -50,6 +51,27 @@ fn a_zero_gradient_is_detected_whatever_the_gradient_scale() {
         );
         assert!(message.contains("first mean") && message.contains("second mean"), "{message}");
     }
+}
+
+#[test]
+fn gradients_are_numbered_by_input_where_the_first_is_of_integers() {
+    let labels_first: Function = |x| cross_entropy(&[x[1].clone(), x[0].clone()]);
+    let inputs = [labels(500), random(&[500, 10], DType::F32, 1)];
+    for message in planted("cross_entropy_grad", Wrong::Times(0.0), labels_first, &inputs) {
+        assert!(message.contains("differ: gradient of input 1:"), "{message}");
+    }
+}
+
+#[test]
+fn different_numbers_of_outputs_are_an_error() {
+    let calls = AtomicUsize::new(0);
+    let fewer = |x: &[Tensor]| {
+        let outputs = if calls.fetch_add(1, Relaxed) == 0 { 2 } else { 1 };
+        Ok(vec![x[0].add(1)?; outputs])
+    };
+    let inputs = [labels(4), labels(4), labels(4)];
+    let message = compare_devices(fewer, &cpu(), &cpu(), &inputs).unwrap_err().to_string();
+    assert!(message.ends_with("2 outputs and 1 outputs"), "{message}");
 }
 
 #[test]
