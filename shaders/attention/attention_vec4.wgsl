@@ -234,7 +234,7 @@ fn add_keys(first_query: u32, range: KeyRange, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn no_error_put(at: u32, error: f32) {}
+fn skip_lse_error(at: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the thread has the first columns. `head_y` is the
 // first element of the head in y; `in_head` is the offset of the head in lse.
@@ -261,7 +261,7 @@ fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u3
             let log_sum = base + log_of(sum);
             lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), fully_masked));
             let error = (base - opaque(log_sum)) + log_of(sum);
-            LSE_ERROR_PUT(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, fully_masked));
+            STORE_LSE_ERROR(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, fully_masked));
         }
     }
 }

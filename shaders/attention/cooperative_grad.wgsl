@@ -1,5 +1,5 @@
 // Gradients of attention as in grad.wgsl, with cooperative matrices of 16 x 16 x 16 (tensor cores),
-// without a mask, from the packed f16 of pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
+// without a mask, from the packed f16 of pack_f16.wgsl and the lse_and_delta of grad_rows.wgsl.
 //
 //   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]
 //   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
@@ -77,8 +77,8 @@ var<workgroup> query_numbers: array<vec2<f32>, 32>;
 // Returns log2 e * lse of a query, and its delta in units of score_grad_tile.
 fn numbers_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
     let element_index = 2u * (head_number * params.queries + min(query, params.queries - 1u));
-    let delta = times_power_of_two(row_numbers_at(element_index + 1u), power) * GRAD_UNIT;
-    return vec2<f32>(row_numbers_at(element_index) * 1.44269502, delta);
+    let delta = times_power_of_two(lse_and_delta_at(element_index + 1u), power) * GRAD_UNIT;
+    return vec2<f32>(lse_and_delta_at(element_index) * 1.44269502, delta);
 }
 
 const GRAD_UNIT: f32 = 2.98023224e-08;

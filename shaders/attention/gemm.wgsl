@@ -4,7 +4,7 @@
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    y, dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta: lse, delta of each query
 //
 // A launch is one STEP, and a workgroup computes one tile of it (tile_vec4.wgsl: 128 x 128, or 128
 // x 64 if an output is no wider), in this order:

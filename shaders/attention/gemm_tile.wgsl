@@ -188,8 +188,8 @@ fn part_index(query: u32, key: u32) -> u32 {
     return (own_head * (params.padded_keys / 128u) + key / 128u) * params.padded_queries + query;
 }
 
-// Returns the index of a row's numbers in row_numbers.
-fn row_numbers_index(query: u32) -> u32 {
+// Returns the index of a row's numbers in lse_and_delta.
+fn lse_and_delta_index(query: u32) -> u32 {
     return 2u * ((params.first_head + own_head) * params.queries + min(query, params.queries - 1u));
 }
 
@@ -203,7 +203,7 @@ fn tile_of_probabilities(number: u32, lane: u32) {
     let query = tile.first_query + vec4s_row(lane) * 4u;
 #repeat row 8
     {
-        let log_sum = row_numbers_at(row_numbers_index(query + #{row%4+row/4*64}u));
+        let log_sum = lse_and_delta_at(lse_and_delta_index(query + #{row%4+row/4*64}u));
         sums_#{row*2} = vec4_weights(sums_#{row*2} - log_sum);
         sums_#{row*2+1} = vec4_weights(sums_#{row*2+1} - log_sum);
     }
@@ -229,7 +229,7 @@ fn tile_of_score_grads(number: u32, lane: u32) {
     let at = (own_head * params.padded_queries + query) * across + key / 4u;
 #repeat row 8
     {
-        let delta = row_numbers_at(row_numbers_index(query + #{row%4+row/4*64}u) + 1u);
+        let delta = lse_and_delta_at(lse_and_delta_index(query + #{row%4+row/4*64}u) + 1u);
         let near = weights_vec4(at + #{row%4+row/4*64}u * across);
         let far = weights_vec4(at + #{row%4+row/4*64}u * across + 16u);
         sums_#{row*2} = grads_of_keys(near * (sums_#{row*2} - delta), key);
@@ -285,7 +285,7 @@ fn tile_of_output(number: u32, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn no_error_put(at: u32, error: f32) {}
+fn skip_lse_error(at: u32, error: f32) {}
 
 // For each row of a tile: the value that is subtracted from the largest scores of parts, and 1 /
 // the sum of all weights.
@@ -314,7 +314,7 @@ fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
             let log_sum = base + log_of(sum);
             lse_put(params.lse_offset + in_head + query * params.lse.z, select(log_sum, lowest(), fully_masked));
             let error = (base - opaque(log_sum)) + log_of(sum);
-            LSE_ERROR_PUT(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, fully_masked));
+            STORE_LSE_ERROR(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, fully_masked));
         }
     }
     workgroupBarrier();

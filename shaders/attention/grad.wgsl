@@ -4,7 +4,7 @@
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta: lse, delta of each query
 //
 // A workgroup computes 64 rows by 64 columns of one gradient. BY_KEYS: rows are keys. The workgroup
 // loops over the queries that attend to them, 32 at a time, of all query heads that share the key
@@ -36,7 +36,7 @@ struct Parameters {
     all_heads: u32,
     _padding_0: u32,
     _padding_1: u32,
-    // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
+    // First elements of q, k, v, dy; of mask, out, other. lse_and_delta is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -109,11 +109,11 @@ fn weight_of(product: f32, grad: f32, line: u32, inner: u32) -> f32 {
         return 0.0;
     }
     let row = 2u * (first_row + query);
-    let weight = exp_of(score - row_numbers_at(row));
+    let weight = exp_of(score - lse_and_delta_at(row));
     if (is_dv) {
         return weight;
     }
-    return weight * (grad - row_numbers_at(row + 1u));
+    return weight * (grad - lse_and_delta_at(row + 1u));
 }
 
 fn weights_of(products: vec4<f32>, grads: vec4<f32>, line: u32, inner: u32) -> vec4<f32> {
@@ -146,7 +146,7 @@ fn put_columns(element_index: u32, column: u32, width: u32, stride: u32, results
     let at = element_index + column * stride;
     if (stride == 1u && column + 1u < width) {
         if (is_dv) {
-            OTHER_PUT_PAIR(at, results.x, results.y);
+            STORE_OTHER_PAIR(at, results.x, results.y);
         } else {
             out_put_pair(at, results.x, results.y);
         }
@@ -162,7 +162,7 @@ fn put_columns(element_index: u32, column: u32, width: u32, stride: u32, results
 
 fn put_one(at: u32, result: f32) {
     if (is_dv) {
-        OTHER_PUT(at, result);
+        STORE_OTHER(at, result);
     } else {
         out_put(at, result);
     }

@@ -3,7 +3,7 @@
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta: lse, delta of each query
 //
 // BY_KEYS selects one of two launches. A workgroup computes 64 rows in all columns, with the tiles
 // of tile_vec4.wgsl, 64 inner rows at a time:
@@ -43,7 +43,7 @@ struct Parameters {
     all_heads: u32,
     _padding_0: u32,
     _padding_1: u32,
-    // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
+    // First elements of q, k, v, dy; of mask, out, other. lse_and_delta is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -115,7 +115,7 @@ fn key_index(which: u32, key: u32, column: u32) -> u32 {
 
 // Returns value `which` of a query: lse for 0, delta for 1.
 fn query_number(query: u32, which: u32) -> f32 {
-    return row_numbers_at(2u * (first_row + min(query, params.queries - 1u)) + which);
+    return lse_and_delta_at(2u * (first_row + min(query, params.queries - 1u)) + which);
 }
 
 fn query_numbers(query: u32, which: u32) -> vec4<f32> {
@@ -241,7 +241,7 @@ fn put_out(row: u32, element_index: u32, far: bool, lane: u32) {
 fn put_other(row: u32, element_index: u32, far: bool, lane: u32) {
     let column = tile_across(lane) + select(0u, 16u, far);
     if (column * 4u < params.value_dim) {
-        OTHER_PUT_VEC4(element_index / 4u + column, out_row_0(row, far));
+        STORE_OTHER_VEC4(element_index / 4u + column, out_row_0(row, far));
     }
 }
 

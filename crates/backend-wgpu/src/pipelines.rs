@@ -97,7 +97,8 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    /// `checked`: the compiler adds checks around every access and every loop.
+    /// Creates an empty collection. `checked`: the compiler adds checks around every access and
+    /// every loop.
     pub(crate) fn new(window_bytes: u64, checked: bool, cache: PipelineCache) -> Pipelines {
         let mut checks = wgpu::ShaderRuntimeChecks::checked();
         checks.bounds_checks = checked;

@@ -82,7 +82,7 @@ fn random_words_are_those_of_the_cpu() {
 }
 
 #[test]
-fn more_parts_than_a_launch_takes_are_joined() {
+fn more_parts_than_fit_in_one_launch_are_joined() {
     same::<u8>(|device| {
         let x = numbers(9_000, 251, device)?.to_dtype(DType::U8)?.reshape([30, 300])?;
         let parts: Vec<Tensor> =

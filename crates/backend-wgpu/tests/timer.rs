@@ -106,9 +106,9 @@ fn bytes_are_copied_after_queued_launches() {
     let mut found = [9; 12];
     device.backend().download(&to, 0, &mut found).expect("downloads");
     assert_eq!(found, [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]);
-    let message = |bytes| copy(bytes).expect_err("refused").to_string();
+    let message = |bytes| copy(bytes).expect_err("rejected").to_string();
     assert_eq!(message(6), "copy: expected a multiple of 4 bytes, got 6");
     assert!(message(16).contains("16 bytes from byte 0 on, in a buffer of 12 bytes"), "{}", message(16));
-    let twice = backend(&device).copy_bytes(&from, &from, 8).expect_err("refused").to_string();
+    let twice = backend(&device).copy_bytes(&from, &from, 8).expect_err("rejected").to_string();
     assert_eq!(twice, "copy: expected two buffers, got one");
 }

@@ -51,7 +51,10 @@ struct Parameters {
 /// How the right operand is read from an image.
 #[derive(Clone, Copy, PartialEq)]
 enum Right {
+    /// The pixels of each patch.
     Patches,
+    /// The reverse, for the gradient of the input: the windows that contain a pixel. With a stride,
+    /// their pixels are spread apart, with zeros in between.
     Spread,
 }
 

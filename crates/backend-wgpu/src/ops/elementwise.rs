@@ -70,6 +70,7 @@ impl Kernel {
         })
     }
 
+    /// Returns the kernel with another format of y.
     pub(crate) fn storing(self, y: StorageFormat) -> Kernel {
         let [_, a, b, c] = self.stores;
         Kernel { stores: [y, a, b, c], ..self }
@@ -252,6 +253,7 @@ pub(crate) fn views_of<'a>(call: &Call<'a>) -> Vec<View<'a>> {
     [call.outputs[0]].into_iter().chain(call.inputs.iter().copied()).collect()
 }
 
+/// Queues `shader` for the output and the inputs of a call.
 fn queue(call: &Call<'_>, shader: Kernel) -> Result<()> {
     launch(call.gpu, call.name, shader, &views_of(call))
 }

@@ -51,6 +51,7 @@ fn expand_index(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> 
     Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
 }
 
+/// Queues gather.wgsl. `index` has the shape of the output.
 fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
     if y.layout.elements() == 0 {

@@ -63,28 +63,28 @@ const fn in_registers(terms: RowTerms, accumulator: RowAccumulator, squares: boo
 }
 
 impl NormKind {
-    fn forward(&self, weight: bool, bias: bool) -> RowKernel {
+    fn forward(&self, has_weight: bool, has_bias: bool) -> RowKernel {
         RowKernel {
             accumulator: self.accumulator,
             bases: Bases::Two,
             family: RowFamily::Norm {
                 statistics: self.statistics,
-                weight: if weight { NormWeight::Element } else { NormWeight::None },
-                bias: if bias { NormBias::Element } else { NormBias::None },
+                weight: if has_weight { NormWeight::Element } else { NormWeight::None },
+                bias: if has_bias { NormBias::Element } else { NormBias::None },
             },
             accumulate: self.accumulate,
             finish: RowFinish::Elements { prepare: Prepare::Norm, value: RowValue::Norm },
         }
     }
 
-    fn input_gradient(&self, weight: bool) -> RowKernel {
+    fn input_gradient(&self, has_weight: bool) -> RowKernel {
         RowKernel {
             accumulator: Accumulator::SUMS,
             bases: Bases::Three,
             family: RowFamily::NormGrad {
                 saved: self.saved,
                 center: self.center,
-                weight: if weight { NormWeight::Element } else { NormWeight::None },
+                weight: if has_weight { NormWeight::Element } else { NormWeight::None },
             },
             accumulate: Accumulate::NormGrad,
             finish: RowFinish::Elements { prepare: Prepare::NormGrad, value: RowValue::NormGrad },
@@ -157,8 +157,8 @@ fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, weight: bool, bias: bool)
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
-/// Accepts norms whose tensors have the same dtype, without the gradient of a residual. All others
-/// are composed.
+/// Returns the function that queues the shaders of a norm or its gradient, if all tensors have the
+/// same dtype and no gradient of a residual is added. All others are composed.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
     let dtype = inputs[0].dtype;
     let is_mixed = match op {
@@ -168,14 +168,15 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupport
         Op::LayerNormGrad(_) => inputs[3].dtype != dtype,
         _ => inputs[2].dtype != dtype,
     };
-    let has_residual = match op {
+    // Whether the residual's gradient is added to dx, or the sum is rounded.
+    let has_epilogue = match op {
         Op::LayerNormGrad(grad) => grad.residual || grad.rounds,
         Op::RmsNormGrad(grad) => grad.residual || grad.rounds,
         _ => false,
     };
     match op {
         _ if is_mixed => Err(Unsupported::because("rows of f32 and half precision are cast on their own")),
-        _ if has_residual => {
+        _ if has_epilogue => {
             Err(Unsupported::because("the residual's gradient is added, and the sum rounded, on its own"))
         }
         Op::LayerNorm(_) => Ok(run_layer),
@@ -251,7 +252,8 @@ fn bind_parameter_gradients<'a>(
 /// The tensors that norm_grad_vec4.wgsl accesses as vec4.
 const VEC4: [SlotName; 4] = [SlotName::Y, SlotName::X, SlotName::D, SlotName::Weight];
 
-/// Computes all gradients in one pass over the inputs, then adds the partial sums of the teams.
+/// Queues the shader that computes dx and the partial sums of dweight and dbias in one pass over
+/// the inputs, then the shader that adds these sums.
 fn gradients_one_pass<'a>(
     call: &Call<'a>,
     kind: &NormKind,

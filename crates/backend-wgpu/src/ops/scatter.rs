@@ -67,7 +67,7 @@ fn stage(
     parameters: &Parameters,
 ) -> Result<()> {
     if u32::try_from(threads).is_err() {
-        let detail = format!("{threads} elements, of which a launch takes up to 2^32 - 1");
+        let detail = format!("{threads} elements; one launch can process up to 2^32 - 1");
         return Err(Error::invalid(call.name, detail));
     }
     let adds = matches!(stage, ScatterStage::AddRuns | ScatterStage::AddRows);

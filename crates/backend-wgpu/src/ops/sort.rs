@@ -103,6 +103,7 @@ fn with_slots(variant: Variant, dtype: DType) -> Variant {
         .slot(SlotName::X, bits, Access::Read)
 }
 
+/// Queues sort.wgsl, which sorts lines within a workgroup.
 fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let dtype = call.inputs[0].dtype;
     let (key, above) = match dtype.size() {
@@ -131,6 +132,7 @@ fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
 
+/// Queues the radix sort of lines that are too long for a workgroup.
 fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
     let mut pairs = Pairs::new(gpu, op, lines.count, lines.length)?;

@@ -244,7 +244,7 @@ impl TableRun {
 
     fn check(&self, ops: &[&str], least_shaders: usize) {
         let (compiled, rejected) = self.gpu.compiled();
-        assert!(rejected.is_empty(), "{} shaders were refused, the first: {}", rejected.len(), rejected[0]);
+        assert!(rejected.is_empty(), "{} shaders were rejected, the first: {}", rejected.len(), rejected[0]);
         assert!(compiled > least_shaders, "only {compiled} shaders were asked for");
         let stats = self.stats.lock().expect("no panic while it was held");
         assert!(stats.wrong.is_empty(), "{} calls, the first: {}", stats.wrong.len(), stats.wrong[0]);

@@ -16,9 +16,9 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
-/// Rows of a chunk of pack_f16.wgsl. Heads are padded to whole chunks.
+/// Rows of a chunk, which a workgroup of pack_f16.wgsl packs. Heads are padded to whole chunks.
 const CHUNK: usize = 128;
-/// Words of a record.
+/// Words of a record of pack_f16.wgsl: whether a group of heads is accepted, its factor and powers.
 const RECORD_WORDS: usize = 8;
 /// Minimum width: padding narrower rows to 64 costs more than it saves.
 const MIN_WIDTH: usize = 33;
@@ -31,7 +31,7 @@ const MIN_LINES: u32 = 32;
 /// and the parameters.
 const MAX_BINDINGS: u32 = 11;
 
-/// The parameters of pack_f16.wgsl.
+/// The parameters of pack_f16.wgsl, which describes the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct PackParameters {
@@ -118,7 +118,7 @@ impl Sizes {
         self.keys.next_multiple_of(CHUNK)
     }
 
-    /// Returns the number of heads and rows of q, k, v or dy.
+    /// Returns the number of heads and rows of tensor 0 (q), 1 (k), 2 (v) or 3 (dy).
     fn lines(&self, tensor: usize) -> [usize; 2] {
         if tensor == 1 || tensor == 2 { [self.kv_heads, self.keys] } else { [self.heads, self.queries] }
     }
@@ -144,7 +144,7 @@ fn binary_scale(config: &AttentionConfig) -> f32 {
     (config.scale * std::f64::consts::LOG2_E) as f32
 }
 
-/// The names of the tensors in shaders.
+/// The names in shaders of the tensors and of their packed copies.
 const NAMES: [SlotName; 4] = [SlotName::Q, SlotName::K, SlotName::V, SlotName::Dy];
 const PACKED: [SlotName; 4] = [SlotName::PackedQ, SlotName::PackedK, SlotName::PackedV, SlotName::PackedDy];
 
@@ -209,6 +209,8 @@ impl PackedF16 {
         Ok(result)
     }
 
+    /// Queues one of the two launches of pack_f16.wgsl: without `packs` it finds the ranges of the
+    /// elements, with `packs` it writes the f16 and the records. `groups`: number of workgroups.
     fn launch<'a>(
         &'a self,
         call: &Call<'a>,
@@ -324,28 +326,29 @@ impl PackedF16 {
         slots.launch(call, sizes.batch * sizes.heads * tiles, bytemuck::bytes_of(&parameters))
     }
 
-    /// Queues dq, dk and dv of the accepted groups; `row_numbers` is the output of grad_rows.wgsl.
+    /// Queues dq, dk and dv of the accepted groups; `lse_and_delta` is the output of
+    /// grad_rows.wgsl.
     pub(super) fn launch_gradients<'a>(
         &'a self,
         call: &Call<'a>,
         config: &AttentionConfig,
-        row_numbers: Binding<'a>,
+        lse_and_delta: Binding<'a>,
     ) -> Result<()> {
         let outputs = LaunchOutput::gradients(self.sizes.width);
-        outputs.iter().try_for_each(|&output| self.launch_gradient(call, config, row_numbers, output))
+        outputs.iter().try_for_each(|&output| self.launch_gradient(call, config, lse_and_delta, output))
     }
 
     fn launch_gradient<'a>(
         &'a self,
         call: &Call<'a>,
         config: &AttentionConfig,
-        row_numbers: Binding<'a>,
+        lse_and_delta: Binding<'a>,
         output: LaunchOutput,
     ) -> Result<()> {
         let sizes = self.sizes;
         let count = output.lines(call, sizes.width);
         let mut slots = self.slots(call, output, count)?;
-        slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Read, row_numbers);
+        slots.bind_memory(SlotName::LseAndDelta, StorageFormat::F32, Access::Read, lse_and_delta);
         slots.fill(output.operands());
         let (out, other) = output.outputs(call);
         let mut offsets = [0; 4];
