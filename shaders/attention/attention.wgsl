@@ -16,7 +16,8 @@
 //            +---------+---------+---------+        then y / sum, and max + log sum
 //
 // Values wider than 64 columns need several workgroups, each of which recomputes the scores. A
-// fully masked query has y = 0 and lse = -infinity.
+// fully masked query has y = 0 and lse = -infinity. lse_error is the rounding error of lse; it is
+// an output only with an additive mask.
 //
 // This shader is for tensors that attention_vec4.wgsl does not support: wider than 128, or with
 // rows that cannot be read as vec4.
@@ -97,11 +98,12 @@ fn larger_of_rows(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(a, b, b > a);
 }
 
-// exp(score - base) of four rows.
+// Returns exp(score - base) for four rows.
 fn weights_of(score: vec4<f32>, base: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exp_of(score.x - base.x), exp_of(score.y - base.y), exp_of(score.z - base.z), exp_of(score.w - base.w));
 }
 
+// Returns the scores of four queries and a key from the products q kT.
 fn scores_of(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
@@ -169,6 +171,7 @@ fn sums_of_rows(lane: u32) -> vec4<f32> {
     return sums;
 }
 
+// Multiplies the output by a factor for each of a thread's four rows.
 fn rescale_output(factors: vec4<f32>) {
 #repeat row 4
     output_near_#{row} *= factors[#{row}];

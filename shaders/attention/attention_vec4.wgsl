@@ -17,8 +17,9 @@
 //
 // Without a mask, only steps on an edge test positions. With head_dim = value_dim = 128, a step
 // costs each thread 8192 multiply-adds, 640 vec4 reads from workgroup memory, 19 barriers and 32
-// exponentials. A fully masked query has y = 0 and lse = -infinity. LEFTOVER 1: the launch computes
-// only the groups of heads that the records of pack_f16.wgsl reject.
+// exponentials. A fully masked query has y = 0 and lse = -infinity. lse_error is the rounding error
+// of lse; it is an output only with an additive mask. LEFTOVER 1: the launch computes only the
+// groups of heads that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -29,7 +30,7 @@ struct Parameters {
     heads: u32,
     // Number of query heads that share a key head.
     q_heads_per_kv: u32,
-    // Workgroups across the columns of y, and along its queries.
+    // Unused (1), and the number of workgroups along the queries.
     chunks: u32,
     tiles: u32,
     scale: f32,
@@ -62,6 +63,7 @@ fn choose_heads(batch: u32, head: u32) {
     mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
 }
 
+// The operands of tile_vec4.wgsl. `which` is always 0: there is one tile of scores and one matrix.
 fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
 }
@@ -138,6 +140,7 @@ fn sums_of_rows(own: Rows, lane: u32) -> Rows {
     return sums;
 }
 
+// Multiplies the output by a factor for each of a thread's near and far rows.
 fn rescale_output(near: vec4<f32>, far: vec4<f32>) {
 #repeat i 4
     out_0_near_#{i} *= near[#{i}];

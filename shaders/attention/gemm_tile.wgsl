@@ -2,11 +2,13 @@
 
 // ---------------------------------------------------------------- heads and operands
 
-// Index of the head among those of the launch; first elements of its operands.
+// The index of the current head among those of the launch, and the first elements of its operands.
 var<private> own_head: u32;
 var<private> left_first: u32;
 var<private> right_first: u32;
 
+// Returns the first element of head `number` of the launch, in a tensor that begins at `offset` and
+// has these strides of heads (left_heads and so on).
 fn head_offset(offset: u32, strides: vec4<u32>, number: u32) -> u32 {
     let global_head = params.first_head + number;
     return offset + global_head / params.heads * strides.x + global_head % params.heads / strides.w * strides.y + number / strides.w * strides.z;
@@ -71,6 +73,7 @@ struct WeightTile {
     is_unmasked: bool,
 }
 
+// Returns the tile of a workgroup, and makes its head the current one.
 fn tile_of_number(number: u32) -> WeightTile {
     let across = params.padded_keys / 128u;
     let down = params.padded_queries / 128u;
@@ -86,7 +89,7 @@ fn tile_of_number(number: u32) -> WeightTile {
     );
 }
 
-// Replaces the products with scores.
+// Replaces the products in the accumulators with scores.
 fn compute_scores(tile: WeightTile, lane: u32) {
     if (!HAS_MASK && tile.is_unmasked) {
 #repeat part 16
@@ -112,7 +115,7 @@ fn store_weights(tile: WeightTile, lane: u32) {
 #end
 }
 
-// One number for each of a thread's 8 rows.
+// One number for each of a thread's 8 rows: the near 4 and the far 4.
 struct RowNumbers {
     near: vec4<f32>,
     far: vec4<f32>,
@@ -188,7 +191,7 @@ fn part_index(query: u32, key: u32) -> u32 {
     return (own_head * (params.padded_keys / 128u) + key / 128u) * params.padded_queries + query;
 }
 
-// Returns the index of a row's numbers in lse_and_delta.
+// Returns the index of a query's lse in lse_and_delta. Its delta follows.
 fn lse_and_delta_index(query: u32) -> u32 {
     return 2u * ((params.first_head + own_head) * params.queries + min(query, params.queries - 1u));
 }
@@ -241,6 +244,7 @@ fn tile_of_score_grads(number: u32, lane: u32) {
 
 // ---------------------------------------------------------------- tiles of outputs
 
+// Stores a thread's part of a tile of the output, or of partial sum `split`.
 fn put_output(first_line: u32, split: u32, lane: u32) {
     let first = head_offset(params.offsets.z, params.out_heads, own_head) + split * params.split_stride;
     let line = first_line + vec4s_row(lane) * 4u;
@@ -262,8 +266,8 @@ fn unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return select(output, vec4<f32>(), line_inverse_sum[line % 128u] == 0.0);
 }
 
-// Returns part `split` of the indices from `begin` to `end`. All parts except the last one consist
-// of whole tiles.
+// Returns the range of indices, among those from `begin` to `end`, of partial sum `split`. All
+// ranges except the last one consist of whole tiles.
 fn part_of(begin: u32, end: u32, split: u32) -> vec2<u32> {
     let tiles = (max(end, begin) - begin + 127u) / 128u;
     let length = (tiles + params.splits - 1u) / params.splits * 128u;
@@ -287,11 +291,12 @@ fn tile_of_output(number: u32, lane: u32) {
 // Without an additive mask, the error is not an output.
 fn skip_lse_error(at: u32, error: f32) {}
 
-// For each row of a tile: the value that is subtracted from the largest scores of parts, and 1 /
-// the sum of all weights.
+// For each row of a tile of the output: the largest score of the row, or 0 if all its keys are
+// masked; and 1 / the sum of its weights relative to that score, or 0 for a fully masked row.
 var<workgroup> line_base: array<f32, 128>;
 var<workgroup> line_inverse_sum: array<f32, 128>;
 
+// Computes the rescaling of the weights of 128 queries, and stores their lse.
 fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
     let query = first_query + lane % 128u;
     var largest = lowest();
@@ -322,6 +327,8 @@ fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
 
 fn skip_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {}
 
+// LEFT_PREFETCH and LEFT_FACTOR of tile_vec4.wgsl: the largest score of a row in a tile of weights,
+// and the factor that makes these weights relative to all keys.
 fn max_of_part(line: u32, inner: u32) -> f32 {
     return parts_at(2u * part_index(line, inner));
 }

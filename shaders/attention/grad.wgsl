@@ -4,7 +4,7 @@
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         lse_and_delta: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta [batch, heads, queries, 2]
 //
 // A workgroup computes 64 rows by 64 columns of one gradient. BY_KEYS: rows are keys. The workgroup
 // loops over the queries that attend to them, 32 at a time, of all query heads that share the key
@@ -25,6 +25,7 @@ struct Parameters {
     heads: u32,
     // Number of query heads that share a key head.
     q_heads_per_kv: u32,
+    // Workgroups across the columns of the gradients, and along their rows.
     chunks: u32,
     tiles: u32,
     scale: f32,
@@ -33,6 +34,7 @@ struct Parameters {
     window_right: i32,
     // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
+    // Number of query heads.
     all_heads: u32,
     _padding_0: u32,
     _padding_1: u32,
@@ -54,8 +56,9 @@ var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> dy_head: u32;
-var<private> first_row: u32;
 var<private> mask_head: u32;
+// The row of the current head's first query in lse_and_delta.
+var<private> first_row: u32;
 // Whether this workgroup computes dv.
 var<private> is_dv: bool;
 

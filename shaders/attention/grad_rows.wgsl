@@ -1,7 +1,7 @@
 // The values of each row that the gradients of attention need: lse, and delta = rowsum(dy * y).
 //
 //   dy, y [batch, heads, queries, width], lse [batch, heads, queries]    any strides
-//   lse_and_delta [batch, heads, queries, 2], dense: lse, delta
+//   lse_and_delta [batch, heads, queries, 2], dense
 //
 // A workgroup processes 16 rows. 16 threads share a row, and read it as vec4 if its layout allows
 // it (VEC4S is 1, otherwise ELEMENTS is 1).

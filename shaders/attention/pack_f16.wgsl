@@ -7,8 +7,8 @@
 //   ranges        [workgroups of the launch, 2]: bits of the largest |x| of a chunk of 128 rows,
 //                 and the position of the lowest set bit of its elements
 //   packed_*      [batch, heads, chunks of 128 rows, WIDTH], f16, WIDTH 64 or 128
-//   records       [groups, 8]: whether the group is accepted, the factor of its scores, then the
-//                 powers of q, k, v and dy
+//   records       [groups, 8]: 1 if the group is accepted, else 0; the factor of its scores; the
+//                 powers of q, k, v and dy; two unused words
 //
 // Two launches of this file, with one workgroup for each chunk of each tensor: RANGES finds the
 // ranges of the elements, PACKS writes the f16 and the records.
@@ -72,6 +72,7 @@ fn range_of_group(own: Range, lane: u32) -> Range {
     return whole;
 }
 
+// Reads a vec4 of tensor 0 (q), 1 (k), 2 (v) or 3 (dy).
 fn vec4_of(tensor: u32, element_index: u32) -> vec4<f32> {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
@@ -97,6 +98,7 @@ struct Chunk {
     head_index: u32,
 }
 
+// Returns the chunk of a workgroup.
 fn chunk_of(number: u32) -> Chunk {
     var tensor = 0u;
     for (var next = 1u; next < TENSORS; next += 1u) {
@@ -199,6 +201,7 @@ fn f16_bits_of_vec4(quad: vec4<f32>) -> vec4<u32> {
     return vec4<u32>(f16_bits(quad.x), f16_bits(quad.y), f16_bits(quad.z), f16_bits(quad.w));
 }
 
+// Stores the f16 bits of a packed vec4.
 fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
@@ -216,6 +219,7 @@ fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
     }
 }
 
+// Stores the record of a group.
 fn put_record(group_index: u32, lane: u32) {
     var powers = vec4<i32>();
     var accepted = true;

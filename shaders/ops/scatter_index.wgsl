@@ -38,7 +38,7 @@ fn make_indices(number: u32) {
     }
 }
 
-// Whether a run of one index begins here.
+// Returns whether a run of equal keys begins at pair `first`.
 fn run_begins(first: u32) -> bool {
     let key = keys_bits(first);
     return key != params.invalid_key && (first == 0u || keys_bits(first - 1u) != key);

@@ -1,6 +1,6 @@
 // Reductions for rows.wgsl: y[o] = LEAVE(merge of ENTER(x[o, r], r) over all r), for any axes and
 // strides. A row consists of the elements that are reduced to one result. Tensors of the space of
-// rows: y, x.
+// rows: y, x. `numbers`: 0 is the divisor of a mean or variance, as bits of an f32.
 
 fn reduce_accumulate(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
