@@ -857,7 +857,7 @@ fillings! {
         Other = "other_put_vec4",
     }
 
-    /// A step of attention that is computed by whole matrix products.
+    /// A step of unfused attention, which consists of matrix products.
     "STEP" => AttentionStep {
         Weights = "tile_of_weights",
         Probabilities = "tile_of_probabilities",

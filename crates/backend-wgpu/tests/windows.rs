@@ -111,7 +111,7 @@ fn attention_of_a_few_heads_at_a_time() {
     let backend: &ternion_wgpu::WgpuBackend = narrow.downcast().expect("not wrapped");
     assert!(
         backend.shaders().iter().any(|shader| shader.contains("STEP=tile_of_score_grads")),
-        "not by products"
+        "attention is fused"
     );
 }
 
