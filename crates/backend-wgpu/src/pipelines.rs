@@ -189,7 +189,7 @@ impl Pipelines {
     }
 
     fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
-        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.unshared_windows() as usize);
+        let windows = |slot: &Slot| std::iter::repeat_n(slot.is_writable(), slot.unshared_windows() as usize);
         let key: SmallVec<[bool; 8]> = variant.slots.iter().flat_map(windows).collect();
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();

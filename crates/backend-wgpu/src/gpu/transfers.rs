@@ -149,15 +149,16 @@ impl Gpu {
         self.check_index_errors()?;
         let mut begin = 0;
         while begin < pieces.len() {
-            let fits = count_joined(&slices[begin..]);
-            let words = self.read(&slices[begin..begin + fits], false)?;
+            let joined = count_joined(&slices[begin..]);
+            let words = self.read(&slices[begin..begin + joined], false)?;
             let mut from = 0;
-            for (slice, piece) in slices[begin..begin + fits].iter().zip(&mut pieces[begin..begin + fits]) {
+            for (slice, piece) in slices[begin..begin + joined].iter().zip(&mut pieces[begin..begin + joined])
+            {
                 let first = from + piece.offset_bytes - slice.offset as usize;
                 piece.host.copy_from_slice(&words[first..first + piece.host.len()]);
                 from += slice.length as usize;
             }
-            begin += fits;
+            begin += joined;
         }
         Ok(())
     }

@@ -173,21 +173,21 @@ impl Vec4 {
     fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
-        let wide = shader.stores[..views.len()]
+        let has_64_bit = shader.stores[..views.len()]
             .iter()
             .any(|store| matches!(store, StorageFormat::I64 | StorageFormat::U64));
         let is_ragged = last > 0 && space.sizes[last] % 4 != 0;
         // Indices beyond the last element are computed, too.
-        let countable = (MIN_VEC4_ELEMENTS..1 << 31).contains(&(*count as usize));
-        if wide || is_ragged || !countable {
+        let is_countable = (MIN_VEC4_ELEMENTS..1 << 31).contains(&(*count as usize));
+        if has_64_bit || is_ragged || !is_countable {
             return None;
         }
         let mut vec4_mask = 0;
         for at in 0..views.len() {
             let strides = &space.strides[at];
-            let aligned = offsets[at] % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0);
+            let is_aligned = offsets[at] % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0);
             match strides[last] {
-                1 if aligned => vec4_mask |= 1 << at,
+                1 if is_aligned => vec4_mask |= 1 << at,
                 0 if at > 0 => {}
                 _ => return None,
             }

@@ -83,12 +83,16 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     for group in launch_groups(call, &sources) {
         first_part += squares(call, dtype, group, parts, first_part)?;
     }
-    let (to, offset) = gpu.bind(op, y)?;
+    let (y_binding, offset) = gpu.bind(op, y)?;
     let variant = Variant::new(Shader::MultiTensorRoot, Class::Float)
         .slot(SlotName::Y, StorageFormat::of(y.dtype), Access::Scattered)
         .slot(SlotName::Parts, StorageFormat::F32, Access::ReadVec4);
     let root = Root { launched: 0, count: count as u32, offset, _padding: 0 };
-    gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
+    gpu.launch(
+        op,
+        Launch { variant, bindings: smallvec![y_binding, parts], groups: 1 },
+        bytemuck::bytes_of(&root),
+    )
 }
 
 /// Returns dense copies of the inputs that are not dense, and their layouts.
