@@ -150,15 +150,15 @@ fn substitute(source: &str, fills: &[(&str, Cow<'static, str>)]) -> String {
 fn declarations(source: &str) -> Vec<Declaration> {
     let mut declarations = Vec::new();
     let (mut depth, mut begin) = (0usize, 0);
-    for (at, c) in source.char_indices() {
+    for (index, c) in source.char_indices() {
         match c {
             '{' | '(' | '[' => depth += 1,
             '}' | ')' | ']' => depth -= 1,
             _ => {}
         }
         if depth == 0 && (c == '}' || c == ';') {
-            declarations.extend(declaration(&source[begin..=at]));
-            begin = at + 1;
+            declarations.extend(declaration(&source[begin..=index]));
+            begin = index + 1;
         }
     }
     declarations

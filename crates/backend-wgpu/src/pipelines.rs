@@ -210,8 +210,8 @@ impl Layout {
             }
         };
         let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
-        for (at, &written) in written.iter().enumerate() {
-            entries.push(entry(at + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
+        for (index, &written) in written.iter().enumerate() {
+            entries.push(entry(index + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
         }
         let bind_group = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });

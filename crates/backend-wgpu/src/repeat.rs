@@ -33,25 +33,25 @@ fn write<'a>(
     names: &mut Vec<Name<'a>>,
     output: &mut String,
 ) {
-    let mut at = 0;
-    while let Some(line) = lines.get(at) {
-        at += 1;
+    let mut next = 0;
+    while let Some(line) = lines.get(next) {
+        next += 1;
         let (directive, arguments) = line.trim().split_once(' ').unwrap_or_default();
         match directive {
             "#repeat" => {
                 let (name, count) = arguments.split_once(' ').expect("#repeat has a name and a count");
-                let body = body(&lines[at..]);
+                let body = body(&lines[next..]);
                 for number in 0..value(count, names) {
                     names.push((name, number));
                     write(body, blocks, names, output);
                     names.pop();
                 }
-                at += body.len() + 1;
+                next += body.len() + 1;
             }
             "#block" => {
-                let body = body(&lines[at..]);
+                let body = body(&lines[next..]);
                 blocks.push((arguments, body));
-                at += body.len() + 1;
+                next += body.len() + 1;
             }
             "#inline" => {
                 let block = blocks.iter().rposition(|(name, _)| *name == arguments);

@@ -254,8 +254,9 @@ impl Slot {
         let mode = if self.is_writable() { "read_write" } else { "read" };
         for window in 0..self.unshared_windows() {
             let array = window_name(name, window);
-            let at = binding + window as usize;
-            let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");
+            let index = binding + window as usize;
+            let _ =
+                writeln!(text, "@group(0) @binding({index}) var<storage, {mode}> {array}: array<{word}>;");
         }
         let per = store.per_word();
         let bits = self.element_type();

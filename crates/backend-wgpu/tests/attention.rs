@@ -144,7 +144,7 @@ fn slices_of_one_tensor() {
     cpu().seed(12);
     for dtype in [DType::F16, DType::BF16] {
         compare(&[random(&[2, 70, 3, 2, 64], 1.0, dtype).unwrap()], |x| {
-            let part = |at| x[0].select(2, at)?.transpose(1, 2);
+            let part = |index| x[0].select(2, index)?.transpose(1, 2);
             Ok(vec![attend([&part(0)?, &part(1)?, &part(2)?], AttentionOptions::default())?])
         });
     }

@@ -109,9 +109,9 @@ fn memory_around_a_slice_is_unchanged() {
         slice.fill_(3.0).unwrap();
         slice.add_(&slice.detach()).unwrap();
         let values = x.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
-        for (at, value) in values.into_iter().enumerate() {
-            let expected = if (8..20_009).contains(&at) { 6.0 } else { 1.0 };
-            assert_eq!(value, expected, "element {at} of {dtype}");
+        for (element, value) in values.into_iter().enumerate() {
+            let expected = if (8..20_009).contains(&element) { 6.0 } else { 1.0 };
+            assert_eq!(value, expected, "element {element} of {dtype}");
         }
     }
 }
@@ -236,7 +236,13 @@ fn conversions_of_16_bits() {
         };
         let (got, want) = (bits(&x.to_device(&wgpu).unwrap()), bits(x));
         let wrong = got.iter().zip(&want).position(|(got, want)| got != want);
-        assert_eq!(wrong, None, "{} to {dtype}: {:?}", x.dtype(), wrong.map(|at| (got[at], want[at])));
+        assert_eq!(
+            wrong,
+            None,
+            "{} to {dtype}: {:?}",
+            x.dtype(),
+            wrong.map(|index| (got[index], want[index]))
+        );
     };
     let all = (0..=u16::MAX).map(half::f16::from_bits).collect::<Vec<_>>();
     equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);

@@ -172,7 +172,7 @@ fn attention_of_vec4_of_all_layouts() {
         });
     }
     compare(&[&[2, 70, 3, 2, 64]], |x| {
-        let part = |at| x[0].select(2, at)?.transpose(1, 2);
+        let part = |index| x[0].select(2, index)?.transpose(1, 2);
         part(0)?.scaled_dot_product_attention(&part(1)?, &part(2)?, AttentionOptions::default())
     });
 }

@@ -237,10 +237,13 @@ fn rows_that_are_not_finite() {
                     y.to_dtype(DType::F32)?.to_vec::<f32>()
                 };
                 let (ours, theirs) = (values(&wgpu).unwrap(), values(&cpu).unwrap());
-                for (at, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
+                for (element, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
                     let near = ours == theirs || (ours - theirs).abs() <= 1e-2 * theirs.abs() + 1e-6;
                     let both_nan = ours.is_nan() && theirs.is_nan();
-                    assert!(near || both_nan, "{with:?} {dtype}, element {at}: {ours}, expected {theirs}");
+                    assert!(
+                        near || both_nan,
+                        "{with:?} {dtype}, element {element}: {ours}, expected {theirs}"
+                    );
                 }
             }
             assert!(reached(&wgpu, file, with), "{file} with {with:?}");
@@ -252,7 +255,7 @@ fn rows_that_are_not_finite() {
 /// with some -infinity.
 fn non_finite_rows(classes: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let rows = 270;
-    let mut numbers: Vec<f32> = (0..rows * classes).map(|at| ((at * 37) % 101) as f32 / 16.0).collect();
+    let mut numbers: Vec<f32> = (0..rows * classes).map(|index| ((index * 37) % 101) as f32 / 16.0).collect();
     numbers[2 * classes + 77] = f32::NAN;
     numbers[5 * classes + 78] = f32::INFINITY;
     numbers[8 * classes..9 * classes].fill(f32::NEG_INFINITY);

@@ -56,12 +56,12 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         inner: [1; MAX_RANK],
         space: Space::EMPTY,
     };
-    for (at, axis) in axes.iter().enumerate() {
-        parameters.before[at] = axis.before as u32;
-        parameters.inner[at] = axis.inner as u32;
-        parameters.space.sizes[at] = axis.padded as u32;
-        parameters.space.strides[0][at] = axis.y_stride as u32;
-        parameters.space.strides[1][at] = axis.x_stride as u32;
+    for (index, axis) in axes.iter().enumerate() {
+        parameters.before[index] = axis.before as u32;
+        parameters.inner[index] = axis.inner as u32;
+        parameters.space.sizes[index] = axis.padded as u32;
+        parameters.space.strides[0][index] = axis.y_stride as u32;
+        parameters.space.strides[1][index] = axis.x_stride as u32;
     }
     let store = StorageFormat::bits_of(y.dtype);
     let writing = Writing::of(y, store);
@@ -120,11 +120,11 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         strides: [0; MAX_RANK],
         part_strides: [[0; MAX_RANK]; MAX_PARTS],
     };
-    for (at, joined_axis) in axes.iter().enumerate() {
-        parameters.sizes[at] = joined_axis.size as u32;
-        parameters.strides[at] = joined_axis.strides[0] as u32;
+    for (index, joined_axis) in axes.iter().enumerate() {
+        parameters.sizes[index] = joined_axis.size as u32;
+        parameters.strides[index] = joined_axis.strides[0] as u32;
         for (part, stride) in joined_axis.strides[1..].iter().enumerate() {
-            parameters.part_strides[part][at] = *stride as u32;
+            parameters.part_strides[part][index] = *stride as u32;
         }
     }
     let writing = Writing::of(y, store);
@@ -141,15 +141,15 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         SlotName::Part5,
         SlotName::Part6,
     ];
-    for (at, name) in NAMES.into_iter().enumerate() {
-        let part = parts.get(at).unwrap_or(&parts[0]);
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let part = parts.get(index).unwrap_or(&parts[0]);
         let (part_binding, offset) = gpu.bind(op, part)?;
         variant = variant.slot(name, store, Access::Read);
         bindings.push(part_binding);
-        if at < parts.len() {
+        if index < parts.len() {
             end += part.layout.shape().dim(axis) * inner;
-            parameters.ends[at] = end as u32;
-            parameters.part_offsets[at] = offset;
+            parameters.ends[index] = end as u32;
+            parameters.part_offsets[index] = offset;
         }
     }
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))

@@ -235,7 +235,7 @@ impl<'a> Slots<'a> {
         read: Access,
         fourth: (SlotName, &View<'a>, Access),
     ) -> Result<[u32; 4]> {
-        let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+        let [q, k, v] = [0, 1, 2].map(|input| &call.inputs[input]);
         Ok([
             self.bind(call, SlotName::Q, q, read)?,
             self.bind(call, SlotName::K, k, read)?,
@@ -362,8 +362,8 @@ fn launch_forward<'a>(
     batch: usize,
     [read, written]: [Access; 2],
 ) -> Result<()> {
-    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
-    let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+    let [q, k, v] = [0, 1, 2].map(|input| &call.inputs[input]);
+    let [y, lse] = [0, 1].map(|output| call.outputs[output]);
     let mask = call.inputs.get(3);
     let offsets = slots.bind_operands(call, read, (SlotName::Y, &y, written))?;
     let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
@@ -464,7 +464,7 @@ fn run_backward(attention: &AttentionGrad, call: &Call<'_>) -> Result<()> {
     let lse_and_delta = call.gpu.workspace(call.name, &workspace)?;
     launch_rows(call, lse_and_delta, rows)?;
     let config = &attention.config;
-    let tensors = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let tensors = [0, 1, 2, 5].map(|input| call.inputs[input]);
     let packed = cooperative::pack(call, config, &tensors, call.outputs)?;
     if let Some(packed) = &packed {
         packed.launch_gradients(call, config, lse_and_delta)?;
@@ -522,7 +522,7 @@ fn launch_gradient<'a>(
     records: Option<Binding<'a>>,
     target: GradTarget,
 ) -> Result<()> {
-    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|input| call.inputs[input]);
     let outputs = target.outputs(call);
     if outputs.iter().all(|out| out.layout.elements() == 0) {
         return Ok(());
@@ -557,7 +557,7 @@ fn launch_tiles<'a>(
     target: GradTarget,
     [read, written]: [Access; 2],
 ) -> Result<()> {
-    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|input| call.inputs[input]);
     let (mask, outputs) = (call.inputs.get(6), target.outputs(call));
     let offsets = slots.bind_operands(call, read, (SlotName::Dy, &dy, read))?;
     slots.bind_memory(SlotName::LseAndDelta, StorageFormat::F32, Access::Read, lse_and_delta);

@@ -228,8 +228,9 @@ impl<'a> Product<'a> {
         };
         let four = |[a, b]: [usize; 2], [c, d]: [usize; 2]| [a as u32, b as u32, c as u32, d as u32];
         let views = [&self.y, &self.left, &self.right];
-        let [y, left, right] = [0, 1, 2]
-            .map(|at| stride(views[at], self.group_axes[at]).wrapping_mul(self.group_sizes[at] as u32));
+        let [y, left, right] = [0, 1, 2].map(|tensor| {
+            stride(views[tensor], self.group_axes[tensor]).wrapping_mul(self.group_sizes[tensor] as u32)
+        });
         let bias_stride = self.bias.map_or(0, |bias| stride(&bias, 0));
         Parameters {
             launched: 0,

@@ -131,13 +131,13 @@ fn squares(
     let mut parameters = Squares { first_part: first_part as u32, ..Squares::zeroed() };
     let mut bindings = SmallVec::new();
     let mut groups = 0;
-    for (at, source) in sources.iter().enumerate() {
-        variant = variant.slot(SLOTS[at], StorageFormat::of(dtype), Access::ReadVec4);
+    for (index, source) in sources.iter().enumerate() {
+        variant = variant.slot(SLOTS[index], StorageFormat::of(dtype), Access::ReadVec4);
         bindings.push(source.binding);
         groups += source.groups();
-        parameters.ends[at] = groups as u32;
-        parameters.counts[at] = source.count as u32;
-        parameters.offsets[at] = source.first;
+        parameters.ends[index] = groups as u32;
+        parameters.counts[index] = source.count as u32;
+        parameters.offsets[index] = source.first;
     }
     bindings.push(parts);
     let variant = variant.slot(SlotName::Parts, StorageFormat::F32, Access::WriteVec4);

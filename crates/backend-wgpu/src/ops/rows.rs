@@ -123,15 +123,15 @@ impl<'a> Rows<'a> {
         self
     }
 
-    /// Sets number `at` of the op: the family's shader describes its numbers.
-    pub(crate) fn number(mut self, at: usize, bits: u32) -> Rows<'a> {
-        self.parameters.numbers[at] = bits;
+    /// Sets number `index` of the op: the family's shader describes its numbers.
+    pub(crate) fn number(mut self, index: usize, bits: u32) -> Rows<'a> {
+        self.parameters.numbers[index] = bits;
         self
     }
 
-    /// Sets number `at` to the bits of an f32.
-    pub(crate) fn float(self, at: usize, value: f64) -> Rows<'a> {
-        self.number(at, (value as f32).to_bits())
+    /// Sets number `index` to the bits of an f32.
+    pub(crate) fn float(self, index: usize, value: f64) -> Rows<'a> {
+        self.number(index, (value as f32).to_bits())
     }
 
     /// Binds a tensor whose strides are number `tensor` of the space of rows.
@@ -401,6 +401,6 @@ impl<'a> Dense<'a> {
 /// Returns the axes of `layouts` except `axis`, with their strides, for [`Rows::space`].
 pub(crate) fn axes_but(axis: usize, layouts: &[&Layout]) -> Vec<(usize, Vec<i64>)> {
     let dims = layouts[0].shape().dims();
-    let strides = |at: usize| layouts.iter().map(|layout| layout.strides()[at] as i64).collect();
-    (0..dims.len()).filter(|&at| at != axis).map(|at| (dims[at], strides(at))).collect()
+    let strides = |index: usize| layouts.iter().map(|layout| layout.strides()[index] as i64).collect();
+    (0..dims.len()).filter(|&index| index != axis).map(|index| (dims[index], strides(index))).collect()
 }

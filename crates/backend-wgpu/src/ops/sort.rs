@@ -150,8 +150,8 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     // Keys of two words are sorted by the lower word first.
     let parts: &[KeyPart] =
         if dtype.size() == 8 { &[KeyPart::Lower, KeyPart::Upper] } else { &[KeyPart::Whole] };
-    for (at, &part) in parts.iter().enumerate() {
-        let (stage, numbers) = match at {
+    for (pass, &part) in parts.iter().enumerate() {
+        let (stage, numbers) = match pass {
             0 => (RadixStage::MakeKeys, Access::Scattered),
             _ => (RadixStage::RecomputeKeys, Access::Read),
         };

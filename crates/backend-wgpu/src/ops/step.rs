@@ -125,7 +125,7 @@ fn step_one(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
 /// Returns the parameter, gradient, states and half-precision copy from the inputs of a parameter:
 /// all except hyper.
 pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {
-    group.iter().enumerate().filter(|(at, _)| *at != HYPER).map(|(_, view)| view).collect()
+    group.iter().enumerate().filter(|(index, _)| *index != HYPER).map(|(_, view)| view).collect()
 }
 
 /// The index of hyper among the inputs of a parameter.

@@ -79,12 +79,12 @@ fn rewrite_multiply(
     let [left, right] = [arguments[0], arguments[1]];
     let [a, b] = [operands.get(left)?, operands.get(right)?];
     let name = format!("multiplied_{}_{}_{}_{}", a.array, a.by_rows, b.array, b.by_rows);
-    let at = |by_rows: bool, slow: &str, fast: &str, stride: &str| {
+    let element_index = |by_rows: bool, slow: &str, fast: &str, stride: &str| {
         let (line, index) = if by_rows { (slow, fast) } else { (fast, slow) };
         format!("{line} * {stride} * 4u + {index}")
     };
-    let a_index = at(a.by_rows, "row", "inner", "a_stride");
-    let b_index = at(b.by_rows, "inner", "(column + j)", "b_stride");
+    let a_index = element_index(a.by_rows, "row", "inner", "a_stride");
+    let b_index = element_index(b.by_rows, "inner", "(column + j)", "b_stride");
     let mut text = String::new();
     let _ = write!(
         text,

@@ -299,7 +299,7 @@ impl PackedF16 {
     /// Queues y and lse of the accepted groups.
     pub(super) fn launch_forward(&self, call: &Call<'_>, config: &AttentionConfig) -> Result<()> {
         let sizes = self.sizes;
-        let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+        let [y, lse] = [0, 1].map(|output| call.outputs[output]);
         let lines = LaunchOutput::Output.lines(call, sizes.width);
         let mut slots = self.slots(call, LaunchOutput::Output, lines)?;
         let y_offset = slots.bind(call, SlotName::Y, &y, Access::WriteVec4)?;
@@ -508,9 +508,9 @@ mod tests {
     /// Returns the values of a tensor of three heads: multiples of 1/64 below 4, times a power of
     /// two that depends on the tensor.
     fn numbers(tensor: usize) -> Vec<f32> {
-        let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
+        let number = |index: usize| ((index * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
         let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
-        (0..HEADS * LINES * WIDTH).map(|at| (bf16::from_f32(number(at)).to_f32()) * factor).collect()
+        (0..HEADS * LINES * WIDTH).map(|index| (bf16::from_f32(number(index)).to_f32()) * factor).collect()
     }
 
     /// Returns the exponent of the power of two that scales the largest value to between 2^15 and
@@ -567,10 +567,10 @@ mod tests {
         for (tensor, power) in powers.into_iter().enumerate() {
             let bytes = packed.sizes.packed_bytes(tensor);
             let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &packed.packed[tensor], bytes));
-            for (at, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
-                let (line, column) = (at / 64, at % 64);
+            for (index, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
+                let (line, column) = (index / 64, index % 64);
                 let inside = line < LINES && column < WIDTH;
-                let kept = inside && (tensor, at) != (0, 9);
+                let kept = inside && (tensor, index) != (0, 9);
                 let expected = if kept { all[tensor][line * WIDTH + column] * 2f32.powi(power) } else { 0.0 };
                 assert_eq!(
                     f16::from_bits(bits).to_f32(),

@@ -213,7 +213,7 @@ struct Memory {
 
 impl Memory {
     /// Allocates the memory for these outputs, before anything is launched.
-    fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], forward: bool) -> Result<Memory> {
+    fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], is_forward: bool) -> Result<Memory> {
         let Shape { padded: [queries, keys], heads_at_a_time, .. } = *shape;
         let bytes_of_sums = |heads: Heads, output: Output| {
             let Tiling { splits, stride, .. } = shape.tiling(heads.count, output);
@@ -224,7 +224,7 @@ impl Memory {
         let rows = heads_at_a_time * (keys / TILE) * queries;
         Ok(Memory {
             weights: call.gpu.alloc(heads_at_a_time * queries * keys * 4)?,
-            parts: forward.then(|| call.gpu.alloc(rows * 8)).transpose()?,
+            parts: is_forward.then(|| call.gpu.alloc(rows * 8)).transpose()?,
             sums: (sums > 0).then(|| call.gpu.alloc(sums)).transpose()?,
         })
     }
@@ -255,8 +255,8 @@ impl<'a, 'b> UnfusedAttention<'a, 'b> {
         }
         let is_wide = read.iter().chain(written).any(|view| width_of(view) > MAX_WIDTH);
         let Some(shape) = Shape::of(call, config, is_wide)? else { return Ok(None) };
-        let columns_of = |(at, view): (usize, &View<'_>)| {
-            Output { width: width_of(view), by_keys: at > 0 }.by_tile().map(|(_, columns)| columns)
+        let columns_of = |(index, view): (usize, &View<'_>)| {
+            Output { width: width_of(view), by_keys: index > 0 }.by_tile().map(|(_, columns)| columns)
         };
         let outputs: Vec<Output> = written.iter().enumerate().flat_map(columns_of).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
@@ -274,7 +274,7 @@ impl<'a, 'b> UnfusedAttention<'a, 'b> {
     /// Queues y and lse.
     pub(super) fn launch_forward(&self) -> Result<()> {
         let call = self.call;
-        let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+        let [y, lse] = [0, 1].map(|output| call.outputs[output]);
         let parts = self.memory.parts.as_ref().ok_or_else(|| call.wrong_op())?;
         let parts = self.workspace(parts)?;
         self.shape.head_chunks().try_for_each(|heads| {
@@ -294,8 +294,8 @@ impl<'a, 'b> UnfusedAttention<'a, 'b> {
     /// Queues dq, dk and dv; `lse_and_delta` is the output of grad_rows.wgsl.
     pub(super) fn launch_gradients(&self, lse_and_delta: Binding<'a>) -> Result<()> {
         let (call, Sizes { q_heads_per_kv, scale, .. }) = (self.call, self.shape.sizes);
-        let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
-        let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
+        let [q, k, dy] = [0, 1, 5].map(|input| call.inputs[input]);
+        let [dq, dk, dv] = [0, 1, 2].map(|output| call.outputs[output]);
         let lse_and_delta = (SlotName::LseAndDelta, Access::Read, lse_and_delta);
         let by_keys = |heads: Heads, right: &View<'a>, out: &View<'a>, factor: f32| {
             let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, q_heads_per_kv, false)?];
@@ -361,7 +361,7 @@ impl<'a, 'b> UnfusedAttention<'a, 'b> {
         'a: 'c,
     {
         let call = self.call;
-        let [left, right] = inputs.map(|at| call.inputs[at]);
+        let [left, right] = inputs.map(|input| call.inputs[input]);
         let Shape { sizes, padded, .. } = self.shape;
         let width = width_of(&left) as u32;
         let [left, right] =
