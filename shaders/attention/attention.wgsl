@@ -122,16 +122,16 @@ fn base_of(row_max: vec4<f32>) -> vec4<f32> {
 
 // Writes two columns of the row that begins at `element_index`.
 fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
-    let at = element_index + column * params.y.w;
+    let index = element_index + column * params.y.w;
     if (params.y.w == 1u && column + 1u < params.value_dim) {
-        y_put_pair(at, results.x, results.y);
+        y_put_pair(index, results.x, results.y);
         return;
     }
     if (column < params.value_dim) {
-        y_put(at, results.x);
+        y_put(index, results.x);
     }
     if (column + 1u < params.value_dim) {
-        y_put(at + params.y.w, results.y);
+        y_put(index + params.y.w, results.y);
     }
 }
 
@@ -202,7 +202,7 @@ fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn skip_lse_error(at: u32, error: f32) {}
+fn skip_lse_error(index: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the workgroup computes the first columns. `head_y` is
 // the first element of the head in y; `in_head` is the offset of the head in lse.

@@ -107,9 +107,9 @@ const PARTIAL_AT: u32 = 1600u;
 // combines the values of half of the threads across a row. No thread may still use this memory.
 fn largest_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = tile_line(lane);
-    let at = ACROSS_AT + tile_across(lane) * 17u + lines;
-    tile_memory[at] = own.near;
-    tile_memory[at + 8u] = own.far;
+    let index = ACROSS_AT + tile_across(lane) * 17u + lines;
+    tile_memory[index] = own.near;
+    tile_memory[index + 8u] = own.far;
     workgroupBarrier();
     let row = lane % 64u;
     let first = ACROSS_AT + lane / 64u * 136u + row / 4u;
@@ -127,10 +127,10 @@ fn largest_of_rows(own: Rows, lane: u32) -> Rows {
 // Returns the sum of each row over all threads. This is the last use of the memory in a workgroup.
 fn sums_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = ACROSS_AT + tile_line(lane);
-    let at = lines + tile_across(lane) * 17u;
+    let index = lines + tile_across(lane) * 17u;
     workgroupBarrier();
-    tile_memory[at] = own.near;
-    tile_memory[at + 8u] = own.far;
+    tile_memory[index] = own.near;
+    tile_memory[index + 8u] = own.far;
     workgroupBarrier();
     var sums = Rows();
     for (var other = 0u; other < 16u; other += 1u) {
@@ -237,7 +237,7 @@ fn add_keys(first_query: u32, range: KeyRange, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn skip_lse_error(at: u32, error: f32) {}
+fn skip_lse_error(index: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the thread has the first columns. `head_y` is the
 // first element of the head in y; `in_head` is the offset of the head in lse.

@@ -108,10 +108,10 @@ fn compute_scores(tile: WeightTile, lane: u32) {
 
 fn store_weights(tile: WeightTile, lane: u32) {
     let row = own_head * params.padded_queries + tile.first_query + vec4s_row(lane) * 4u;
-    let at = (row * params.padded_keys + tile.first_key) / 4u + vec4s_column(lane);
+    let index = (row * params.padded_keys + tile.first_key) / 4u + vec4s_column(lane);
     let across = params.padded_keys / 4u;
 #repeat part 16
-    weights_put_vec4(at + #{part/2%4+part/8*64}u * across + #{part%2*16}u, sums_#{part});
+    weights_put_vec4(index + #{part/2%4+part/8*64}u * across + #{part%2*16}u, sums_#{part});
 #end
 }
 
@@ -125,9 +125,9 @@ struct RowNumbers {
 // threads read the result. This uses the memory of the operands, in which [16 threads across][128
 // rows, padded by 4] fit.
 fn put_across(own: RowNumbers, lane: u32) {
-    let at = vec4s_column(lane) * 33u + vec4s_row(lane);
-    vec4s_left[at] = own.near;
-    vec4s_left[at + 16u] = own.far;
+    let index = vec4s_column(lane) * 33u + vec4s_row(lane);
+    vec4s_left[index] = own.near;
+    vec4s_left[index + 16u] = own.far;
     workgroupBarrier();
 }
 
@@ -229,12 +229,12 @@ fn tile_of_score_grads(number: u32, lane: u32) {
     let query = tile.first_query + vec4s_row(lane) * 4u;
     let key = tile.first_key + vec4s_column(lane) * 4u;
     let across = params.padded_keys / 4u;
-    let at = (own_head * params.padded_queries + query) * across + key / 4u;
+    let index = (own_head * params.padded_queries + query) * across + key / 4u;
 #repeat row 8
     {
         let delta = lse_and_delta_at(lse_and_delta_index(query + #{row%4+row/4*64}u) + 1u);
-        let near = weights_vec4(at + #{row%4+row/4*64}u * across);
-        let far = weights_vec4(at + #{row%4+row/4*64}u * across + 16u);
+        let near = weights_vec4(index + #{row%4+row/4*64}u * across);
+        let far = weights_vec4(index + #{row%4+row/4*64}u * across + 16u);
         sums_#{row*2} = grads_of_keys(near * (sums_#{row*2} - delta), key);
         sums_#{row*2+1} = grads_of_keys(far * (sums_#{row*2+1} - delta), key + 64u);
     }
@@ -289,7 +289,7 @@ fn tile_of_output(number: u32, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn skip_lse_error(at: u32, error: f32) {}
+fn skip_lse_error(index: u32, error: f32) {}
 
 // For each row of a tile of the output: the largest score of the row, or 0 if all its keys are
 // masked; and 1 / the sum of its weights relative to that score, or 0 for a fully masked row.

@@ -146,28 +146,28 @@ fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
 
 // Writes two columns of the row that begins at `element_index`.
 fn put_columns(element_index: u32, column: u32, width: u32, stride: u32, results: vec2<f32>) {
-    let at = element_index + column * stride;
+    let index = element_index + column * stride;
     if (stride == 1u && column + 1u < width) {
         if (is_dv) {
-            STORE_OTHER_PAIR(at, results.x, results.y);
+            STORE_OTHER_PAIR(index, results.x, results.y);
         } else {
-            out_put_pair(at, results.x, results.y);
+            out_put_pair(index, results.x, results.y);
         }
         return;
     }
     if (column < width) {
-        put_one(at, results.x);
+        put_one(index, results.x);
     }
     if (column + 1u < width) {
-        put_one(at + stride, results.y);
+        put_one(index + stride, results.y);
     }
 }
 
-fn put_one(at: u32, result: f32) {
+fn put_one(index: u32, result: f32) {
     if (is_dv) {
-        STORE_OTHER(at, result);
+        STORE_OTHER(index, result);
     } else {
-        out_put(at, result);
+        out_put(index, result);
     }
 }
 
