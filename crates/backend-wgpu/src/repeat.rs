@@ -108,8 +108,8 @@ fn value(expression: &str, names: &[Name<'_>]) -> usize {
 /// Splits an expression at these operators and combines the operands from left to right.
 fn fold(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
     let (mut output, mut operator) = (0, '+');
-    for piece in text.split_inclusive(operators) {
-        let number = operand(piece.strip_suffix(operators).unwrap_or(piece).trim());
+    for term in text.split_inclusive(operators) {
+        let number = operand(term.strip_suffix(operators).unwrap_or(term).trim());
         output = match operator {
             '+' => output + number,
             '-' => output - number,
@@ -117,7 +117,7 @@ fn fold(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> us
             '/' => output / number,
             _ => output % number,
         };
-        operator = piece.chars().next_back().unwrap_or('+');
+        operator = term.chars().next_back().unwrap_or('+');
     }
     output
 }

@@ -106,9 +106,9 @@ fn convolutions_of_few_rows() {
     compare(&[&[2, 6, 40, 41], &[6, 1, 3, 3], &[6]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 1, 6)));
     compare(&[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
-    for what in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
-        let reached = |shader: &String| shader.contains("TILE=tile_few_rows") && shader.contains(what);
-        assert!(backend.shaders().iter().any(reached), "{what} was not reached");
+    for value in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
+        let reached = |shader: &String| shader.contains("TILE=tile_few_rows") && shader.contains(value);
+        assert!(backend.shaders().iter().any(reached), "{value} was not reached");
     }
 }
 

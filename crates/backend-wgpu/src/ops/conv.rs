@@ -74,11 +74,14 @@ struct Product<'a> {
     /// The sizes of the outer index of the columns, and of the outer index of the inner axis, in a
     /// group.
     outer: [usize; 2],
+    /// The sizes of the two spatial indices of the columns, and their steps in the image.
     columns: [usize; 2],
     column_steps: [usize; 2],
+    /// The same for the inner axis.
     inners: [usize; 2],
     inner_steps: [usize; 2],
     padding: [usize; 2],
+    /// Height and width of the image from which the right operand is read.
     image: [usize; 2],
     /// Axes of y, left and right along which groups of channels are concatenated.
     group_axes: [usize; 3],
@@ -207,10 +210,12 @@ impl<'a> Product<'a> {
         [self.rows, self.outer[0] * columns, self.outer[1] * inners, self.groups]
     }
 
+    /// Returns the number of rows that a thread computes with [`Tile::FewRows`].
     fn rows_of_thread(&self) -> usize {
         if self.rows == 1 { 1 } else { ROWS }
     }
 
+    /// Chooses the tile: see [`FEW_ROWS`].
     fn tiling(&self) -> Tiling {
         let sizes @ [m, n, k, groups] = self.sizes();
         let teams = m.div_ceil(self.rows_of_thread()) * groups;
@@ -291,6 +296,7 @@ fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
     }
 }
 
+/// Queues the launches of a product.
 fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
     if product.y.layout.elements() == 0 {
         return Ok(());

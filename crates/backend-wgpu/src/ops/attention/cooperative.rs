@@ -123,11 +123,13 @@ impl Sizes {
         if tensor == 1 || tensor == 2 { [self.kv_heads, self.keys] } else { [self.heads, self.queries] }
     }
 
+    /// Returns the number of chunks of all heads and batches of a tensor.
     fn chunks(&self, tensor: usize) -> usize {
         let [heads, lines] = self.lines(tensor);
         self.batch * heads * lines.div_ceil(CHUNK)
     }
 
+    /// Returns the size of a packed tensor in bytes.
     fn packed_bytes(&self, tensor: usize) -> usize {
         self.chunks(tensor) * CHUNK * self.width * 2
     }
@@ -389,10 +391,15 @@ impl PackedF16 {
 /// The outputs of a launch.
 #[derive(Clone, Copy, PartialEq)]
 enum LaunchOutput {
+    /// y and lse.
     Output,
+    /// dq.
     Query,
+    /// dk.
     Key,
+    /// dv.
     Value,
+    /// dk and dv.
     KeyAndValue,
 }
 
@@ -415,14 +422,17 @@ impl LaunchOutput {
         }
     }
 
+    /// Returns whether rows of the output are keys instead of queries.
     fn by_keys(self) -> bool {
         !matches!(self, LaunchOutput::Output | LaunchOutput::Query)
     }
 
+    /// Returns whether the launch computes the gradients of scores, for dq and dk.
     fn has_score_grads(self) -> bool {
         !matches!(self, LaunchOutput::Output | LaunchOutput::Value)
     }
 
+    /// Returns whether the launch stores weights in workgroup memory, for y and dv.
     fn has_weights(self) -> bool {
         !matches!(self, LaunchOutput::Query | LaunchOutput::Key)
     }
