@@ -43,6 +43,7 @@ fn write_anywhere(number: u32) {
 
 // ---------------------------------------------------------------- vec4 of y and of inputs
 
+// The vec4 of y that is computed: its first element, and where it begins in y and in each input.
 var<private> vec4_first: u32;
 var<private> vec4_indices: vec4<u32>;
 
