@@ -16,7 +16,8 @@
 //            +---------+---------+---------+        then y / sum, and max + log sum
 //
 // Values wider than 64 columns need several workgroups, each of which recomputes the scores. A
-// fully masked query has y = 0 and lse = -infinity.
+// fully masked query has y = 0 and lse = -infinity. lse_error is the rounding error of lse; it is
+// an output only with an additive mask.
 //
 // This shader is for tensors that attention_vec4.wgsl does not support: wider than 128, or with
 // rows that cannot be read as vec4.
@@ -97,11 +98,12 @@ fn larger_of_rows(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return select(a, b, b > a);
 }
 
-// exp(score - base) of four rows.
+// Returns exp(score - base) for four rows.
 fn weights_of(score: vec4<f32>, base: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(exp_of(score.x - base.x), exp_of(score.y - base.y), exp_of(score.z - base.z), exp_of(score.w - base.w));
 }
 
+// Returns the scores of four queries and a key from the products q kT.
 fn scores_of(products: vec4<f32>, query: u32, key: u32) -> vec4<f32> {
     return vec4<f32>(
         score_of(products.x, query, key, mask_head),
@@ -120,16 +122,16 @@ fn base_of(row_max: vec4<f32>) -> vec4<f32> {
 
 // Writes two columns of the row that begins at `element_index`.
 fn put_columns(element_index: u32, column: u32, results: vec2<f32>) {
-    let at = element_index + column * params.y.w;
+    let index = element_index + column * params.y.w;
     if (params.y.w == 1u && column + 1u < params.value_dim) {
-        y_put_pair(at, results.x, results.y);
+        y_put_pair(index, results.x, results.y);
         return;
     }
     if (column < params.value_dim) {
-        y_put(at, results.x);
+        y_put(index, results.x);
     }
     if (column + 1u < params.value_dim) {
-        y_put(at + params.y.w, results.y);
+        y_put(index + params.y.w, results.y);
     }
 }
 
@@ -169,6 +171,7 @@ fn sums_of_rows(lane: u32) -> vec4<f32> {
     return sums;
 }
 
+// Multiplies the output by a factor for each of a thread's four rows.
 fn rescale_output(factors: vec4<f32>) {
 #repeat row 4
     output_near_#{row} *= factors[#{row}];
@@ -199,7 +202,7 @@ fn add_keys(first_query: u32, first_column: u32, step: u32, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn no_error_put(at: u32, error: f32) {}
+fn skip_lse_error(index: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the workgroup computes the first columns. `head_y` is
 // the first element of the head in y; `in_head` is the offset of the head in lse.
@@ -222,7 +225,7 @@ fn put_results(sums: vec4<f32>, first_query: u32, first_column: u32, head_y: u32
                 let log_sum = base_of(row_max)[row] + log_of(sum);
                 lse_put(params.more_offsets.x + in_head + (query + row) * params.lse.z, select(log_sum, lowest(), fully_masked));
                 let error = (base_of(row_max)[row] - opaque(log_sum)) + log_of(sum);
-                LSE_ERROR_PUT(params.more_offsets.z + in_head + (query + row) * params.lse.z, select(error, 0.0, fully_masked));
+                STORE_LSE_ERROR(params.more_offsets.z + in_head + (query + row) * params.lse.z, select(error, 0.0, fully_masked));
             }
         }
     }

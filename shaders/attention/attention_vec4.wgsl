@@ -17,8 +17,9 @@
 //
 // Without a mask, only steps on an edge test positions. With head_dim = value_dim = 128, a step
 // costs each thread 8192 multiply-adds, 640 vec4 reads from workgroup memory, 19 barriers and 32
-// exponentials. A fully masked query has y = 0 and lse = -infinity. LEFTOVER 1: the launch computes
-// only the groups of heads that the records of pack_f16.wgsl reject.
+// exponentials. A fully masked query has y = 0 and lse = -infinity. lse_error is the rounding error
+// of lse; it is an output only with an additive mask. LEFTOVER 1: the launch computes only the
+// groups of heads that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -29,7 +30,7 @@ struct Parameters {
     heads: u32,
     // Number of query heads that share a key head.
     q_heads_per_kv: u32,
-    // Workgroups across the columns of y, and along its queries.
+    // Unused (1), and the number of workgroups along the queries.
     chunks: u32,
     tiles: u32,
     scale: f32,
@@ -62,6 +63,7 @@ fn choose_heads(batch: u32, head: u32) {
     mask_head = params.more_offsets.y + batch * params.mask.x + head * params.mask.y;
 }
 
+// The operands of tile_vec4.wgsl. `which` is always 0: there is one tile of scores and one matrix.
 fn query_row(which: u32, query: u32) -> u32 {
     return (q_head + min(query, params.queries - 1u) * params.q.z) / 4u;
 }
@@ -105,9 +107,9 @@ const PARTIAL_AT: u32 = 1600u;
 // combines the values of half of the threads across a row. No thread may still use this memory.
 fn largest_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = tile_line(lane);
-    let at = ACROSS_AT + tile_across(lane) * 17u + lines;
-    tile_memory[at] = own.near;
-    tile_memory[at + 8u] = own.far;
+    let index = ACROSS_AT + tile_across(lane) * 17u + lines;
+    tile_memory[index] = own.near;
+    tile_memory[index + 8u] = own.far;
     workgroupBarrier();
     let row = lane % 64u;
     let first = ACROSS_AT + lane / 64u * 136u + row / 4u;
@@ -125,10 +127,10 @@ fn largest_of_rows(own: Rows, lane: u32) -> Rows {
 // Returns the sum of each row over all threads. This is the last use of the memory in a workgroup.
 fn sums_of_rows(own: Rows, lane: u32) -> Rows {
     let lines = ACROSS_AT + tile_line(lane);
-    let at = lines + tile_across(lane) * 17u;
+    let index = lines + tile_across(lane) * 17u;
     workgroupBarrier();
-    tile_memory[at] = own.near;
-    tile_memory[at + 8u] = own.far;
+    tile_memory[index] = own.near;
+    tile_memory[index + 8u] = own.far;
     workgroupBarrier();
     var sums = Rows();
     for (var other = 0u; other < 16u; other += 1u) {
@@ -138,6 +140,7 @@ fn sums_of_rows(own: Rows, lane: u32) -> Rows {
     return sums;
 }
 
+// Multiplies the output by a factor for each of a thread's near and far rows.
 fn rescale_output(near: vec4<f32>, far: vec4<f32>) {
 #repeat i 4
     out_0_near_#{i} *= near[#{i}];
@@ -234,7 +237,7 @@ fn add_keys(first_query: u32, range: KeyRange, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn no_error_put(at: u32, error: f32) {}
+fn skip_lse_error(index: u32, error: f32) {}
 
 // Stores a thread's part of y, and of lse if the thread has the first columns. `head_y` is the
 // first element of the head in y; `in_head` is the offset of the head in lse.
@@ -261,7 +264,7 @@ fn put_results(sums: Rows, first_query: u32, head_y: u32, in_head: u32, lane: u3
             let log_sum = base + log_of(sum);
             lse_put(params.more_offsets.x + in_head + line * params.lse.z, select(log_sum, lowest(), fully_masked));
             let error = (base - opaque(log_sum)) + log_of(sum);
-            LSE_ERROR_PUT(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, fully_masked));
+            STORE_LSE_ERROR(params.more_offsets.z + in_head + line * params.lse.z, select(error, 0.0, fully_masked));
         }
     }
 }

@@ -1,7 +1,7 @@
 // Attention as in attention.wgsl, with cooperative matrices of 16 x 16 x 16 (tensor cores), without
 // a mask, from the packed f16 of pack_f16.wgsl.
 //
-//   packed_q [batch, heads, padded_queries, WIDTH]    records [groups, 8]
+//   packed_q [batch, heads, padded_queries, WIDTH]    records [groups of heads, 8]
 //   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]
 //   y [batch, heads, queries, value_dim]    lse [batch, heads, queries]
 //   y and lse have any strides; y is written as vec4
@@ -47,7 +47,7 @@ struct Parameters {
     window_left: i32,
     window_right: i32,
     _padding: u32,
-    // First elements of y and lse.
+    // First elements of y and lse; then their strides.
     offsets: vec4<u32>,
     y: vec4<u32>,
     lse: vec4<u32>,
@@ -104,9 +104,9 @@ fn exchange_with_partner(own: f32, lane: u32) -> f32 {
     return other;
 }
 
-// Computes the output factor of a row, and its lse, from the sum of its weights, which are 2^(score
-// - base).
-fn put_row_numbers(head_number: u32, first_query: u32, row: u32, base: f32, sum: f32) {
+// Stores the output factor of a row, and its lse, computed from the sum of the row's weights. These
+// are 2^(score - base).
+fn put_factor_and_lse(head_number: u32, first_query: u32, row: u32, base: f32, sum: f32) {
     let kv_number = head_number / params.q_heads_per_kv;
     let query = first_query + row;
     // A fully masked row has weights of 0.
@@ -290,7 +290,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var sum = (sum_vec4.x + sum_vec4.y) + (sum_vec4.z + sum_vec4.w);
     sum += exchange_with_partner(sum, lane);
     if (half == 0u) {
-        put_row_numbers(head_number, first_query, row, base, sum);
+        put_factor_and_lse(head_number, first_query, row, base, sum);
     }
 #inline put_output
 }

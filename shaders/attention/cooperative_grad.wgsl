@@ -1,8 +1,9 @@
 // Gradients of attention as in grad.wgsl, with cooperative matrices of 16 x 16 x 16 (tensor cores),
-// without a mask, from the packed f16 of pack_f16.wgsl and the row_numbers of grad_rows.wgsl.
+// without a mask, from the packed f16 of pack_f16.wgsl and the lse_and_delta of grad_rows.wgsl.
 //
 //   packed_q, packed_dy [batch, heads, padded_queries, WIDTH]
-//   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups, 8]
+//   packed_k, packed_v [batch, kv_heads, padded_keys, WIDTH]    records [groups of heads, 8]
+//   lse_and_delta [batch, heads, queries, 2]
 //   out, other          as dq, or dk and dv; any other strides, written as vec4
 //
 // A workgroup computes LINES rows of its outputs, and each of its subgroups of 32 threads computes
@@ -49,7 +50,7 @@ struct Parameters {
     _padding_0: u32,
     _padding_1: u32,
     _padding_2: u32,
-    // First elements of out and other.
+    // First elements of out and other; then their strides.
     offsets: vec4<u32>,
     out: vec4<u32>,
     other: vec4<u32>,
@@ -71,19 +72,21 @@ var<workgroup> weight_tile: array<vec4<f16>, WEIGHT_VEC4S>;
 #end
 #repeat by_keys BY_KEYS
 // log2 e * lse and delta of 32 queries.
-var<workgroup> query_numbers: array<vec2<f32>, 32>;
+var<workgroup> query_lse_delta: array<vec2<f32>, 32>;
 #end
 
 // Returns log2 e * lse of a query, and its delta in units of score_grad_tile.
-fn numbers_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
+fn lse_and_delta_of(head_number: u32, query: u32, power: i32) -> vec2<f32> {
     let element_index = 2u * (head_number * params.queries + min(query, params.queries - 1u));
-    let delta = times_power_of_two(row_numbers_at(element_index + 1u), power) * GRAD_UNIT;
-    return vec2<f32>(row_numbers_at(element_index) * 1.44269502, delta);
+    let delta = times_power_of_two(lse_and_delta_at(element_index + 1u), power) * GRAD_UNIT;
+    return vec2<f32>(lse_and_delta_at(element_index) * 1.44269502, delta);
 }
 
+// 2^-25: one unit of score_grad_tile.
 const GRAD_UNIT: f32 = 2.98023224e-08;
 
-// 2^(score - lse), clamped to at most 1, because rounding may exceed it.
+// Returns the weights 2^exponent of four exponents log2 e * (score - lse). Rounding may make an
+// exponent positive, so weights are clamped to at most 1.
 fn vec4_weights_of(exponents: vec4<f32>) -> vec4<f32> {
     return vec4_powers_of_two(min(exponents, vec4<f32>()));
 }
@@ -163,7 +166,7 @@ fn inner_range(first_line: u32, row: u32) -> InnerRange {
 #end
 #repeat by_keys BY_KEYS
         if (lane < 32u) {
-            query_numbers[lane] = read_numbers;
+            query_lse_delta[lane] = read_lse_delta;
         }
 #end
         workgroupBarrier();
@@ -178,7 +181,7 @@ fn inner_range(first_line: u32, row: u32) -> InnerRange {
         read_grad_right_#{load} = GRAD_RIGHT_F16(next_index + #{load*THREADS}u);
 #end
 #repeat by_keys BY_KEYS
-        read_numbers = numbers_of(first_inner_head + member, step + lane % 32u, grad_power);
+        read_lse_delta = lse_and_delta_of(first_inner_head + member, step + lane % 32u, grad_power);
 #end
 #end
 
@@ -220,14 +223,14 @@ fn inner_range(first_line: u32, row: u32) -> InnerRange {
             for (var quad = 0u; quad < 4u; quad += 1u) {
 #repeat by_keys BY_KEYS
                 let first = half * 16u + quad * 4u;
-                let near = vec4<f32>(query_numbers[first], query_numbers[first + 1u]);
-                let far = vec4<f32>(query_numbers[first + 2u], query_numbers[first + 3u]);
+                let near = vec4<f32>(query_lse_delta[first], query_lse_delta[first + 1u]);
+                let far = vec4<f32>(query_lse_delta[first + 2u], query_lse_delta[first + 3u]);
                 let log_sums = vec4<f32>(near.xz, far.xz);
                 let deltas = vec4<f32>(near.yw, far.yw);
 #end
 #repeat by_queries BY_QUERIES
-                let log_sums = numbers.x;
-                let deltas = numbers.y;
+                let log_sums = own_lse_delta.x;
+                let deltas = own_lse_delta.y;
 #end
                 let element_index = vec4<i32>(i32(inner + quad * 4u)) + vec4<i32>(0i, 1i, 2i, 3i);
                 let unmasked = (element_index > vec4<i32>(range.above)) & (element_index < vec4<i32>(range.below));
@@ -243,14 +246,14 @@ fn inner_range(first_line: u32, row: u32) -> InnerRange {
 #repeat quad 4
             {
 #repeat by_keys BY_KEYS
-                let near = vec4<f32>(query_numbers[half * 16u + #{quad*4}u], query_numbers[half * 16u + #{quad*4+1}u]);
-                let far = vec4<f32>(query_numbers[half * 16u + #{quad*4+2}u], query_numbers[half * 16u + #{quad*4+3}u]);
+                let near = vec4<f32>(query_lse_delta[half * 16u + #{quad*4}u], query_lse_delta[half * 16u + #{quad*4+1}u]);
+                let far = vec4<f32>(query_lse_delta[half * 16u + #{quad*4+2}u], query_lse_delta[half * 16u + #{quad*4+3}u]);
                 let log_sums = vec4<f32>(near.xz, far.xz);
                 let deltas = vec4<f32>(near.yw, far.yw);
 #end
 #repeat by_queries BY_QUERIES
-                let log_sums = numbers.x;
-                let deltas = numbers.y;
+                let log_sums = own_lse_delta.x;
+                let deltas = own_lse_delta.y;
 #end
                 let weights = vec4_weights_of(score_tile[own_scores + #{quad}u] * factor - log_sums);
 #repeat weights WEIGHTS
@@ -369,10 +372,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     var read_grad_right_#{load} = GRAD_RIGHT_F16(first_index + #{load*THREADS}u);
 #end
 #repeat by_keys BY_KEYS
-    var read_numbers = numbers_of(first_inner_head, range.begin + lane % 32u, grad_power);
+    var read_lse_delta = lse_and_delta_of(first_inner_head, range.begin + lane % 32u, grad_power);
 #end
 #repeat by_queries BY_QUERIES
-    let numbers = numbers_of(head_number, first_line + row, grad_power);
+    let own_lse_delta = lse_and_delta_of(head_number, first_line + row, grad_power);
 #end
 #repeat column 2
     let score_index_#{column} = own_line * 9u + #{column*4}u;

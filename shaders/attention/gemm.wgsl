@@ -1,10 +1,10 @@
-// Attention and its gradients with whole matrix products, for operands that can be read as vec4,
+// Attention and its gradients as separate matrix products, for operands that can be read as vec4,
 // some heads at a time. The weights of these heads are stored in memory, in `weights` [heads of the
 // launch][padded_queries][padded_keys], f32, padded to tiles of 128.
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    y, dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta [batch, heads, queries, 2]
 //
 // A launch is one STEP, and a workgroup computes one tile of it (tile_vec4.wgsl: 128 x 128, or 128
 // x 64 if an output is no wider), in this order:
@@ -30,8 +30,8 @@
 //   queries  q0         | used  |       |     a row of tiles is read from its first unmasked key to
 //            q1         | used  | used  |     its last, a column from its first query to its last
 //
-// If an output has few tiles, its sums are computed in `splits` parts, which add_parts adds. A
-// fully masked query has y = 0 and lse = -infinity. Limits: the weights must fit in one binding;
+// If an output has few tiles, its sums are split into `splits` partial sums, which add_parts adds.
+// A fully masked query has y = 0 and lse = -infinity. Limits: the weights must fit in one binding;
 // 2^32 elements of an operand.
 
 struct Parameters {
@@ -49,15 +49,16 @@ struct Parameters {
     // A query attends to keys above position - window_left and below position + window_right.
     window_left: i32,
     window_right: i32,
+    // Number of partial sums of each element.
     splits: u32,
     // Sizes of the product: rows of the left operand, rows of the right one, inner indices.
     m: u32,
     n: u32,
     inner: u32,
-    // Rows of the output without padding.
+    // Rows of the output without padding, and the factor of the output: 1, or scale for dq and dk.
     lines: u32,
     factor: f32,
-    // Distance from one part of the sums to the next.
+    // Distance from one partial sum of an element to the next.
     split_stride: u32,
     mask_offset: u32,
     lse_offset: u32,
@@ -70,6 +71,7 @@ struct Parameters {
     offsets: vec4<u32>,
     // Strides of rows and inner indices: left, right.
     strides: vec4<u32>,
+    // Strides of mask.
     mask: vec4<u32>,
     // Strides of lse and, under an additive mask, the first element of lse_error.
     lse: vec4<u32>,

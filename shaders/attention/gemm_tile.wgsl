@@ -2,11 +2,13 @@
 
 // ---------------------------------------------------------------- heads and operands
 
-// Index of the head among those of the launch; first elements of its operands.
+// The index of the current head among those of the launch, and the first elements of its operands.
 var<private> own_head: u32;
 var<private> left_first: u32;
 var<private> right_first: u32;
 
+// Returns the first element of head `number` of the launch, in a tensor that begins at `offset` and
+// has these strides of heads (left_heads and so on).
 fn head_offset(offset: u32, strides: vec4<u32>, number: u32) -> u32 {
     let global_head = params.first_head + number;
     return offset + global_head / params.heads * strides.x + global_head % params.heads / strides.w * strides.y + number / strides.w * strides.z;
@@ -71,6 +73,7 @@ struct WeightTile {
     is_unmasked: bool,
 }
 
+// Returns the tile of a workgroup, and makes its head the current one.
 fn tile_of_number(number: u32) -> WeightTile {
     let across = params.padded_keys / 128u;
     let down = params.padded_queries / 128u;
@@ -86,7 +89,7 @@ fn tile_of_number(number: u32) -> WeightTile {
     );
 }
 
-// Replaces the products with scores.
+// Replaces the products in the accumulators with scores.
 fn compute_scores(tile: WeightTile, lane: u32) {
     if (!HAS_MASK && tile.is_unmasked) {
 #repeat part 16
@@ -105,14 +108,14 @@ fn compute_scores(tile: WeightTile, lane: u32) {
 
 fn store_weights(tile: WeightTile, lane: u32) {
     let row = own_head * params.padded_queries + tile.first_query + vec4s_row(lane) * 4u;
-    let at = (row * params.padded_keys + tile.first_key) / 4u + vec4s_column(lane);
+    let index = (row * params.padded_keys + tile.first_key) / 4u + vec4s_column(lane);
     let across = params.padded_keys / 4u;
 #repeat part 16
-    weights_put_vec4(at + #{part/2%4+part/8*64}u * across + #{part%2*16}u, sums_#{part});
+    weights_put_vec4(index + #{part/2%4+part/8*64}u * across + #{part%2*16}u, sums_#{part});
 #end
 }
 
-// One number for each of a thread's 8 rows.
+// One number for each of a thread's 8 rows: the near 4 and the far 4.
 struct RowNumbers {
     near: vec4<f32>,
     far: vec4<f32>,
@@ -122,9 +125,9 @@ struct RowNumbers {
 // threads read the result. This uses the memory of the operands, in which [16 threads across][128
 // rows, padded by 4] fit.
 fn put_across(own: RowNumbers, lane: u32) {
-    let at = vec4s_column(lane) * 33u + vec4s_row(lane);
-    vec4s_left[at] = own.near;
-    vec4s_left[at + 16u] = own.far;
+    let index = vec4s_column(lane) * 33u + vec4s_row(lane);
+    vec4s_left[index] = own.near;
+    vec4s_left[index + 16u] = own.far;
     workgroupBarrier();
 }
 
@@ -188,8 +191,8 @@ fn part_index(query: u32, key: u32) -> u32 {
     return (own_head * (params.padded_keys / 128u) + key / 128u) * params.padded_queries + query;
 }
 
-// Returns the index of a row's numbers in row_numbers.
-fn row_numbers_index(query: u32) -> u32 {
+// Returns the index of a query's lse in lse_and_delta. Its delta follows.
+fn lse_and_delta_index(query: u32) -> u32 {
     return 2u * ((params.first_head + own_head) * params.queries + min(query, params.queries - 1u));
 }
 
@@ -203,7 +206,7 @@ fn tile_of_probabilities(number: u32, lane: u32) {
     let query = tile.first_query + vec4s_row(lane) * 4u;
 #repeat row 8
     {
-        let log_sum = row_numbers_at(row_numbers_index(query + #{row%4+row/4*64}u));
+        let log_sum = lse_and_delta_at(lse_and_delta_index(query + #{row%4+row/4*64}u));
         sums_#{row*2} = vec4_weights(sums_#{row*2} - log_sum);
         sums_#{row*2+1} = vec4_weights(sums_#{row*2+1} - log_sum);
     }
@@ -226,12 +229,12 @@ fn tile_of_score_grads(number: u32, lane: u32) {
     let query = tile.first_query + vec4s_row(lane) * 4u;
     let key = tile.first_key + vec4s_column(lane) * 4u;
     let across = params.padded_keys / 4u;
-    let at = (own_head * params.padded_queries + query) * across + key / 4u;
+    let index = (own_head * params.padded_queries + query) * across + key / 4u;
 #repeat row 8
     {
-        let delta = row_numbers_at(row_numbers_index(query + #{row%4+row/4*64}u) + 1u);
-        let near = weights_vec4(at + #{row%4+row/4*64}u * across);
-        let far = weights_vec4(at + #{row%4+row/4*64}u * across + 16u);
+        let delta = lse_and_delta_at(lse_and_delta_index(query + #{row%4+row/4*64}u) + 1u);
+        let near = weights_vec4(index + #{row%4+row/4*64}u * across);
+        let far = weights_vec4(index + #{row%4+row/4*64}u * across + 16u);
         sums_#{row*2} = grads_of_keys(near * (sums_#{row*2} - delta), key);
         sums_#{row*2+1} = grads_of_keys(far * (sums_#{row*2+1} - delta), key + 64u);
     }
@@ -241,6 +244,7 @@ fn tile_of_score_grads(number: u32, lane: u32) {
 
 // ---------------------------------------------------------------- tiles of outputs
 
+// Stores a thread's part of a tile of the output, or of partial sum `split`.
 fn put_output(first_line: u32, split: u32, lane: u32) {
     let first = head_offset(params.offsets.z, params.out_heads, own_head) + split * params.split_stride;
     let line = first_line + vec4s_row(lane) * 4u;
@@ -262,8 +266,8 @@ fn unmasked_rows(output: vec4<f32>, line: u32) -> vec4<f32> {
     return select(output, vec4<f32>(), line_inverse_sum[line % 128u] == 0.0);
 }
 
-// Returns part `split` of the indices from `begin` to `end`. All parts except the last one consist
-// of whole tiles.
+// Returns the range of indices, among those from `begin` to `end`, of partial sum `split`. All
+// ranges except the last one consist of whole tiles.
 fn part_of(begin: u32, end: u32, split: u32) -> vec2<u32> {
     let tiles = (max(end, begin) - begin + 127u) / 128u;
     let length = (tiles + params.splits - 1u) / params.splits * 128u;
@@ -285,13 +289,14 @@ fn tile_of_output(number: u32, lane: u32) {
 }
 
 // Without an additive mask, the error is not an output.
-fn no_error_put(at: u32, error: f32) {}
+fn skip_lse_error(index: u32, error: f32) {}
 
-// For each row of a tile: the value that is subtracted from the largest scores of parts, and 1 /
-// the sum of all weights.
+// For each row of a tile of the output: the largest score of the row, or 0 if all its keys are
+// masked; and 1 / the sum of its weights relative to that score, or 0 for a fully masked row.
 var<workgroup> line_base: array<f32, 128>;
 var<workgroup> line_inverse_sum: array<f32, 128>;
 
+// Computes the rescaling of the weights of 128 queries, and stores their lse.
 fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
     let query = first_query + lane % 128u;
     var largest = lowest();
@@ -314,7 +319,7 @@ fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
             let log_sum = base + log_of(sum);
             lse_put(params.lse_offset + in_head + query * params.lse.z, select(log_sum, lowest(), fully_masked));
             let error = (base - opaque(log_sum)) + log_of(sum);
-            LSE_ERROR_PUT(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, fully_masked));
+            STORE_LSE_ERROR(params.lse.w + in_head + query * params.lse.z, select(error, 0.0, fully_masked));
         }
     }
     workgroupBarrier();
@@ -322,6 +327,8 @@ fn find_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {
 
 fn skip_factors(first_query: u32, keys: KeyRange, split: u32, lane: u32) {}
 
+// LEFT_PREFETCH and LEFT_FACTOR of tile_vec4.wgsl: the largest score of a row in a tile of weights,
+// and the factor that makes these weights relative to all keys.
 fn max_of_part(line: u32, inner: u32) -> f32 {
     return parts_at(2u * part_index(line, inner));
 }

@@ -4,7 +4,7 @@
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta [batch, heads, queries, 2]
 //
 // A workgroup computes 64 rows by 64 columns of one gradient. BY_KEYS: rows are keys. The workgroup
 // loops over the queries that attend to them, 32 at a time, of all query heads that share the key
@@ -25,6 +25,7 @@ struct Parameters {
     heads: u32,
     // Number of query heads that share a key head.
     q_heads_per_kv: u32,
+    // Workgroups across the columns of the gradients, and along their rows.
     chunks: u32,
     tiles: u32,
     scale: f32,
@@ -33,10 +34,11 @@ struct Parameters {
     window_right: i32,
     // Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
+    // Number of query heads.
     all_heads: u32,
     _padding_0: u32,
     _padding_1: u32,
-    // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
+    // First elements of q, k, v, dy; of mask, out, other. lse_and_delta is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -54,8 +56,9 @@ var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> dy_head: u32;
-var<private> first_row: u32;
 var<private> mask_head: u32;
+// The row of the current head's first query in lse_and_delta.
+var<private> first_row: u32;
 // Whether this workgroup computes dv.
 var<private> is_dv: bool;
 
@@ -109,11 +112,11 @@ fn weight_of(product: f32, grad: f32, line: u32, inner: u32) -> f32 {
         return 0.0;
     }
     let row = 2u * (first_row + query);
-    let weight = exp_of(score - row_numbers_at(row));
+    let weight = exp_of(score - lse_and_delta_at(row));
     if (is_dv) {
         return weight;
     }
-    return weight * (grad - row_numbers_at(row + 1u));
+    return weight * (grad - lse_and_delta_at(row + 1u));
 }
 
 fn weights_of(products: vec4<f32>, grads: vec4<f32>, line: u32, inner: u32) -> vec4<f32> {
@@ -143,28 +146,28 @@ fn add_step(first_line: u32, first_column: u32, step: u32, lane: u32) {
 
 // Writes two columns of the row that begins at `element_index`.
 fn put_columns(element_index: u32, column: u32, width: u32, stride: u32, results: vec2<f32>) {
-    let at = element_index + column * stride;
+    let index = element_index + column * stride;
     if (stride == 1u && column + 1u < width) {
         if (is_dv) {
-            OTHER_PUT_PAIR(at, results.x, results.y);
+            STORE_OTHER_PAIR(index, results.x, results.y);
         } else {
-            out_put_pair(at, results.x, results.y);
+            out_put_pair(index, results.x, results.y);
         }
         return;
     }
     if (column < width) {
-        put_one(at, results.x);
+        put_one(index, results.x);
     }
     if (column + 1u < width) {
-        put_one(at + stride, results.y);
+        put_one(index + stride, results.y);
     }
 }
 
-fn put_one(at: u32, result: f32) {
+fn put_one(index: u32, result: f32) {
     if (is_dv) {
-        OTHER_PUT(at, result);
+        STORE_OTHER(index, result);
     } else {
-        out_put(at, result);
+        out_put(index, result);
     }
 }
 

@@ -1,7 +1,7 @@
 // The values of each row that the gradients of attention need: lse, and delta = rowsum(dy * y).
 //
 //   dy, y [batch, heads, queries, width], lse [batch, heads, queries]    any strides
-//   row_numbers [batch, heads, queries, 2], dense: lse, delta
+//   lse_and_delta [batch, heads, queries, 2], dense
 //
 // A workgroup processes 16 rows. 16 threads share a row, and read it as vec4 if its layout allows
 // it (VEC4S is 1, otherwise ELEMENTS is 1).
@@ -52,7 +52,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     if (lane % 16u == 0u && row < params.count) {
         // In a fully masked row, all weights are exp(-infinity - 0).
         let log_sum = lse_at(strided_index(2u, row));
-        row_numbers_put(row * 2u, select(log_sum, 0.0, bitcast<u32>(log_sum) == 0xff800000u));
-        row_numbers_put(row * 2u + 1u, parts[own]);
+        lse_and_delta_put(row * 2u, select(log_sum, 0.0, bitcast<u32>(log_sum) == 0xff800000u));
+        lse_and_delta_put(row * 2u + 1u, parts[own]);
     }
 }

@@ -3,7 +3,7 @@
 //
 //   q, dq [batch, heads, queries, head_dim]     k, dk [batch, kv_heads, keys, head_dim]
 //   v, dv [batch, kv_heads, keys, value_dim]    dy [batch, heads, queries, value_dim]
-//   mask  [batch, heads, queries, keys]         row_numbers: lse, delta of each query
+//   mask  [batch, heads, queries, keys]         lse_and_delta [batch, heads, queries, 2]
 //
 // BY_KEYS selects one of two launches. A workgroup computes 64 rows in all columns, with the tiles
 // of tile_vec4.wgsl, 64 inner rows at a time:
@@ -19,8 +19,8 @@
 // head_dim = value_dim = 128, a step costs each thread, with BY_KEYS, 16384 multiply-adds, 1296
 // vec4 reads from workgroup memory, 50 barriers and 32 exponentials; otherwise 12288, 1040, 42 and
 // 32. Each element is summed by one thread, in a fixed order. Registers: with BY_KEYS 128 for the
-//     outputs (64 if not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER
-//     1: the launch computes only the groups of heads that the records of pack_f16.wgsl reject.
+// outputs (64 if not WIDE), 32 for scores, 16 for what is read ahead, about 30 more. LEFTOVER 1:
+// the launch computes only the groups of heads that the records of pack_f16.wgsl reject.
 
 struct Parameters {
     launched: u32,
@@ -32,18 +32,19 @@ struct Parameters {
     heads: u32,
     // Number of query heads that share a key head.
     q_heads_per_kv: u32,
+    // Unused (1), and the number of workgroups along the rows of the gradients.
     chunks: u32,
     tiles: u32,
     scale: f32,
     // A query attends to keys above position - window_left and below position + window_right.
     window_left: i32,
     window_right: i32,
-    // Number of chunks of dk, which are followed by those of dv.
+    // Unused, and the number of query heads.
     key_chunks: u32,
     all_heads: u32,
     _padding_0: u32,
     _padding_1: u32,
-    // First elements of q, k, v, dy; of mask, out, other. row_numbers is dense and begins at 0.
+    // First elements of q, k, v, dy; of mask, out, other. lse_and_delta is dense and begins at 0.
     offsets: vec4<u32>,
     more_offsets: vec4<u32>,
     // Strides.
@@ -61,8 +62,9 @@ var<private> q_head: u32;
 var<private> k_head: u32;
 var<private> v_head: u32;
 var<private> dy_head: u32;
-var<private> first_row: u32;
 var<private> mask_head: u32;
+// The row of the current head's first query in lse_and_delta.
+var<private> first_row: u32;
 
 fn choose_heads(batch: u32, head: u32) {
     let kv_head = head / params.q_heads_per_kv;
@@ -115,7 +117,7 @@ fn key_index(which: u32, key: u32, column: u32) -> u32 {
 
 // Returns value `which` of a query: lse for 0, delta for 1.
 fn query_number(query: u32, which: u32) -> f32 {
-    return row_numbers_at(2u * (first_row + min(query, params.queries - 1u)) + which);
+    return lse_and_delta_at(2u * (first_row + min(query, params.queries - 1u)) + which);
 }
 
 fn query_numbers(query: u32, which: u32) -> vec4<f32> {
@@ -238,10 +240,11 @@ fn put_out(row: u32, element_index: u32, far: bool, lane: u32) {
     }
 }
 
+// Writes four columns of a row of dv, likewise.
 fn put_other(row: u32, element_index: u32, far: bool, lane: u32) {
     let column = tile_across(lane) + select(0u, 16u, far);
     if (column * 4u < params.value_dim) {
-        OTHER_PUT_VEC4(element_index / 4u + column, out_row_0(row, far));
+        STORE_OTHER_VEC4(element_index / 4u + column, out_row_0(row, far));
     }
 }
 

@@ -7,8 +7,8 @@
 //   ranges        [workgroups of the launch, 2]: bits of the largest |x| of a chunk of 128 rows,
 //                 and the position of the lowest set bit of its elements
 //   packed_*      [batch, heads, chunks of 128 rows, WIDTH], f16, WIDTH 64 or 128
-//   records       [groups, 8]: whether the group is accepted, the factor of its scores, then the
-//                 powers of q, k, v and dy
+//   records       [groups, 8]: 1 if the group is accepted, else 0; the factor of its scores; the
+//                 powers of q, k, v and dy; two unused words
 //
 // Two launches of this file, with one workgroup for each chunk of each tensor: RANGES finds the
 // ranges of the elements, PACKS writes the f16 and the records.
@@ -72,6 +72,7 @@ fn range_of_group(own: Range, lane: u32) -> Range {
     return whole;
 }
 
+// Reads a vec4 of tensor 0 (q), 1 (k), 2 (v) or 3 (dy).
 fn vec4_of(tensor: u32, element_index: u32) -> vec4<f32> {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
@@ -97,6 +98,7 @@ struct Chunk {
     head_index: u32,
 }
 
+// Returns the chunk of a workgroup.
 fn chunk_of(number: u32) -> Chunk {
     var tensor = 0u;
     for (var next = 1u; next < TENSORS; next += 1u) {
@@ -110,10 +112,10 @@ fn chunk_of(number: u32) -> Chunk {
     return Chunk(tensor, own, own % counts.y * 128u, head / 4u);
 }
 
-// Returns the vec4 with index `at` of a chunk, or zeros beyond the edges of the tensor.
-fn chunk_vec4(chunk: Chunk, at: u32) -> vec4<f32> {
-    let line = chunk.first_line + at / VEC4S;
-    let column = at % VEC4S;
+// Returns vec4 `index` of a chunk, or zeros beyond the edges of the tensor.
+fn chunk_vec4(chunk: Chunk, index: u32) -> vec4<f32> {
+    let line = chunk.first_line + index / VEC4S;
+    let column = index % VEC4S;
     if (line >= params.counts[chunk.tensor].w || column >= params.sizes[chunk.tensor].x) {
         return vec4<f32>();
     }
@@ -147,10 +149,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     }
     let chunk = chunk_of(number);
     var range = Range(0u, 1000u);
-    for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
+    for (var index = lane; index < 128u * VEC4S; index += 4u * THREADS) {
         // All reads are issued before the first result is used.
 #repeat load 4
-        let quad_#{load} = chunk_vec4(chunk, at + #{load}u * THREADS);
+        let quad_#{load} = chunk_vec4(chunk, index + #{load}u * THREADS);
 #end
 #repeat load 4
         range = extend_range_vec4(range, quad_#{load});
@@ -169,8 +171,8 @@ fn tensor_range(tensor: u32, group_index: u32, lane: u32) -> Range {
     let count = params.sizes[tensor].z;
     let first = params.counts[tensor].x + group_index * count;
     var range = Range(0u, 1000u);
-    for (var at = lane; at < count; at += THREADS) {
-        range = merge_ranges(range, Range(ranges_bits(2u * (first + at)), ranges_bits(2u * (first + at) + 1u)));
+    for (var index = lane; index < count; index += THREADS) {
+        range = merge_ranges(range, Range(ranges_bits(2u * (first + index)), ranges_bits(2u * (first + index) + 1u)));
     }
     return range_of_group(range, lane);
 }
@@ -199,6 +201,7 @@ fn f16_bits_of_vec4(quad: vec4<f32>) -> vec4<u32> {
     return vec4<u32>(f16_bits(quad.x), f16_bits(quad.y), f16_bits(quad.z), f16_bits(quad.w));
 }
 
+// Stores the f16 bits of a packed vec4.
 fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
 #repeat gradient GRADIENT
     if (tensor == 3u) {
@@ -216,6 +219,7 @@ fn put_packed(tensor: u32, element_index: u32, quad: vec4<u32>) {
     }
 }
 
+// Stores the record of a group.
 fn put_record(group_index: u32, lane: u32) {
     var powers = vec4<i32>();
     var accepted = true;
@@ -250,12 +254,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let chunks = params.sizes[chunk.tensor].z;
     let group_index = chunk.number / chunks;
     let factor = power_of_two(power_of(tensor_range(chunk.tensor, group_index, lane)));
-    for (var at = lane; at < 128u * VEC4S; at += 4u * THREADS) {
+    for (var index = lane; index < 128u * VEC4S; index += 4u * THREADS) {
 #repeat load 4
-        let quad_#{load} = chunk_vec4(chunk, at + #{load}u * THREADS);
+        let quad_#{load} = chunk_vec4(chunk, index + #{load}u * THREADS);
 #end
 #repeat load 4
-        put_packed(chunk.tensor, chunk.number * 128u * VEC4S + at + #{load}u * THREADS, f16_bits_of_vec4(quad_#{load} * factor));
+        put_packed(chunk.tensor, chunk.number * 128u * VEC4S + index + #{load}u * THREADS, f16_bits_of_vec4(quad_#{load} * factor));
 #end
     }
     if (chunk.tensor == 0u && chunk.number % chunks == 0u) {

@@ -18,6 +18,7 @@ fn power_of_two(power: i32) -> f32 {
     return bitcast<f32>(u32(power + 127) << 23u);
 }
 
+// x * 2^power, for powers from -252 to 254: in two steps, because 2^power may be out of range.
 fn times_power_of_two(x: f32, power: i32) -> f32 {
     return x * power_of_two(power / 2) * power_of_two(power - power / 2);
 }

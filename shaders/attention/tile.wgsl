@@ -51,11 +51,11 @@ fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: 
             attention_right[element_index * 9u + inner / 4u][inner % 4u] = RIGHT(which, first_inner + inner, step + element_index);
         }
         workgroupBarrier();
-        for (var at = 0u; at < 16u; at += 2u) {
-            let left = attention_left[at * 17u + lines];
-            let right = attention_right[at * 9u + inners];
-            let left_next = attention_left[at * 17u + 17u + lines];
-            let right_next = attention_right[at * 9u + 9u + inners];
+        for (var index = 0u; index < 16u; index += 2u) {
+            let left = attention_left[index * 17u + lines];
+            let right = attention_right[index * 9u + inners];
+            let left_next = attention_left[index * 17u + 17u + lines];
+            let right_next = attention_right[index * 9u + 9u + inners];
             scores.inner_0 += left * right.x;
             scores.inner_1 += left * right.y;
             scores.inner_2 += left * right.z;
@@ -71,11 +71,11 @@ fn tile_scores(which: u32, first_line: u32, first_inner: u32, depth: u32, lane: 
 
 // Stores a thread's part of the weights in workgroup memory.
 fn put_weights(part: Scores, lane: u32) {
-    let at = lane % 8u * 68u + lane / 8u;
-    score_weights[at] = part.inner_0;
-    score_weights[at + 17u] = part.inner_1;
-    score_weights[at + 34u] = part.inner_2;
-    score_weights[at + 51u] = part.inner_3;
+    let index = lane % 8u * 68u + lane / 8u;
+    score_weights[index] = part.inner_0;
+    score_weights[index + 17u] = part.inner_1;
+    score_weights[index + 34u] = part.inner_2;
+    score_weights[index + 51u] = part.inner_3;
 }
 
 // Adds weights * matrix to the output. Begins and ends with a barrier.
@@ -89,10 +89,10 @@ fn add_product(first_inner: u32, first_column: u32, lane: u32) {
             attention_left[inner * 17u + column / 4u][column % 4u] = MATRIX(first_inner + half + inner, first_column + column);
         }
         workgroupBarrier();
-        for (var at = 0u; at < 16u; at += 1u) {
-            let weight = score_weights[(half + at) * 17u + lines];
-            let near = attention_left[at * 17u + columns];
-            let far = attention_left[at * 17u + columns + 8u];
+        for (var index = 0u; index < 16u; index += 1u) {
+            let weight = score_weights[(half + index) * 17u + lines];
+            let near = attention_left[index * 17u + columns];
+            let far = attention_left[index * 17u + columns + 8u];
             output_near_0 += weight.x * near;
             output_near_1 += weight.y * near;
             output_near_2 += weight.z * near;

@@ -155,20 +155,20 @@ fn own_index(own: u32, lane: u32) -> u32 {
 
 // Stores a thread's part of the weights in workgroup memory.
 fn put_tile(part: TileScores, lane: u32) {
-    let at = own_index(0u, lane);
+    let index = own_index(0u, lane);
 #repeat inner 4
-    tile_memory[at + #{inner*272}u] = part.near_#{inner};
-    tile_memory[at + #{inner*272+8}u] = part.far_#{inner};
+    tile_memory[index + #{inner*272}u] = part.near_#{inner};
+    tile_memory[index + #{inner*272+8}u] = part.far_#{inner};
 #end
 }
 
 // Returns the weights that this thread stored with put_tile.
 fn own_part(lane: u32) -> TileScores {
-    let at = own_index(0u, lane);
+    let index = own_index(0u, lane);
     var part: TileScores;
 #repeat inner 4
-    part.near_#{inner} = tile_memory[at + #{inner*272}u];
-    part.far_#{inner} = tile_memory[at + #{inner*272+8}u];
+    part.near_#{inner} = tile_memory[index + #{inner*272}u];
+    part.far_#{inner} = tile_memory[index + #{inner*272+8}u];
 #end
     return part;
 }

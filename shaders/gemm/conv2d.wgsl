@@ -11,9 +11,9 @@
 // Column indices and inner indices are each (outer, r, c), with sizes `columns` and `inners`. RIGHT
 // is patch_value or spread_value. patch_value reads the image at r * step of the column + r * step
 // of the inner index - padding. spread_value reads it where a column's r + padding minus r * step
-// of the inner index is a multiple of the column's step. OUTPUT is index_of_part if sums are split
-// into parts [splits][groups][rows][columns], else index_of_whole. Products with few rows and many
-// columns use tile_few_rows. Limits: fewer than 2^30 pixels along an axis.
+// of the inner index is a multiple of the column's step. OUTPUT is index_of_part if the launch
+// writes partial sums [splits][groups][rows][columns] (split-K), else index_of_whole. Products with
+// few rows and many columns use tile_few_rows. Limits: fewer than 2^30 pixels along an axis.
 
 struct Parameters {
     launched: u32,
@@ -22,6 +22,7 @@ struct Parameters {
     m: u32,
     n: u32,
     k: u32,
+    // Number of partial sums of each element (split-K), and inner indices of each partial sum.
     splits: u32,
     split_length: u32,
     // 1: a bias for each row.
@@ -46,10 +47,11 @@ struct Parameters {
 // A row or column outside of every image.
 const OUTSIDE: u32 = 0x40000000u;
 
+// First elements of the current group of channels in y, a and b.
 var<private> y_group: u32;
 var<private> a_group: u32;
 var<private> b_group: u32;
-// Row 0 of the group, counted over all groups; and the first element of the part.
+// The group's first row, counted over all groups, and the first element of the partial sum.
 var<private> first_row: u32;
 var<private> first_part: u32;
 
@@ -61,13 +63,14 @@ fn begin(group: u32, split: u32) {
     first_part = split * params.count;
 }
 
-// The (outer, r, c) of an index.
+// Returns the (outer, r, c) of an index.
 fn parts_of(number: u32, sizes: vec4<u32>) -> vec3<u32> {
     let across = number / sizes.y;
     let outer = across / sizes.x;
     return vec3<u32>(outer, across - outer * sizes.x, number - across * sizes.y);
 }
 
+// Returns the first element of a row of the left operand, and 1 if the row exists.
 fn left_line(row: u32) -> vec3<u32> {
     return vec3<u32>(a_group + row * params.left.x, u32(row < params.m), 0u);
 }
@@ -80,7 +83,8 @@ fn left_value(line: vec3<u32>, inner: u32) -> f32 {
     return a_at(line.x + parts.x * params.left.y + parts.y * params.left.z + parts.z * params.left.w);
 }
 
-// The first element of a column's image, and its r and c.
+// Returns the first element of a column's image, and the pixel from which the column reads: its row
+// and column.
 fn right_line(column: u32) -> vec3<u32> {
     if (column >= params.n) {
         return vec3<u32>(0u, OUTSIDE, OUTSIDE);
@@ -93,7 +97,8 @@ fn right_value(line: vec3<u32>, inner: u32) -> f32 {
     return RIGHT(line, parts_of(inner, params.inners));
 }
 
-// The pixel at the first index of a patch. Before the image it wraps.
+// Returns the first pixel of a patch along an axis. If it is before the image, it wraps to a number
+// that is outside the image.
 fn patch_index(number: u32, axis: u32) -> u32 {
     return number * params.columns[2u + axis] - params.image[axis];
 }
@@ -107,6 +112,7 @@ fn patch_value(line: vec3<u32>, inner: vec3<u32>) -> f32 {
     return b_at(line.x + inner.x * params.right.y + down * params.right.z + across * params.right.w);
 }
 
+// Returns the pixel of a column along an axis, counted with padding.
 fn spread_index(number: u32, axis: u32) -> u32 {
     return number + params.image[axis];
 }

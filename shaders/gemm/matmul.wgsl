@@ -5,8 +5,8 @@
 //   any strides, any offset
 //
 // TILE is a function of tile.wgsl or tile_vec4.wgsl, which have figures; FUNCTION is the
-// activation. Slots of absent tensors are bound to a and not read. If sums are split into parts, y
-// is [splits][.., m, n] and receives only the sums. A second launch with TILE sum_parts adds them
+// activation. Slots of absent tensors are bound to a and not read. With split-K, y is
+// [splits][.., m, n] and receives only partial sums. A second launch with TILE sum_parts adds them
 // and applies the epilogue. After matmul_cooperative.wgsl, the second launch uses sum_padded_parts.
 
 struct Parameters {
@@ -14,16 +14,19 @@ struct Parameters {
     // Elements of y.
     count: u32,
     rank: u32,
-    // 1: alpha is not 1; 2: bias; 4: residual; 8: added to the existing y.
+    // Bits. 1: alpha is not 1; 2: bias; 4: residual; 8: the result is added to the existing y.
     epilogue_flags: u32,
     m: u32,
     n: u32,
     k: u32,
+    // Number of partial sums of each element (split-K), and inner indices of each partial sum.
     splits: u32,
     split_length: u32,
+    // 1: neighbors along the inner axis are contiguous in a, in b; otherwise 0. For
+    // sum_padded_parts: the padded numbers of rows and columns in the partial sums.
     left_layout: u32,
     right_layout: u32,
-    // Distance from one part of the sums to the next in y.
+    // Distance from one partial sum of an element to the next in y.
     split_stride: u32,
     // First elements of y, a, b, residual.
     offsets: vec4<u32>,
@@ -33,6 +36,7 @@ struct Parameters {
     outputs: vec4<u32>,
     // First element and stride.
     bias: vec4<u32>,
+    // alpha, and two constants of FUNCTION, as bits of numbers of the class.
     alpha: vec4<u32>,
     constants: vec4<u32>,
     // Sizes and strides of the axes before the matrices.
@@ -40,6 +44,7 @@ struct Parameters {
     strides: array<vec4<u32>, 8>,
 }
 
+// First elements of the current matrix in y (or in its partial sum), a, b and residual.
 var<private> y_matrix: u32;
 var<private> a_matrix: u32;
 var<private> b_matrix: u32;
@@ -56,7 +61,7 @@ fn begin(matrix: u32, split: u32) {
     residual_matrix = strided_index(3u, matrix);
 }
 
-// The index of a row or column, and whether it exists.
+// Returns the index of the first element of a row of a, and 1 if the row exists.
 fn left_line(row: u32) -> vec3<u32> {
     return vec3<u32>(a_matrix + row * params.inputs.x, u32(row < params.m), 0u);
 }
@@ -68,6 +73,7 @@ fn left_value(line: vec3<u32>, inner: u32) -> C {
     return a_at(line.x + inner * params.inputs.y);
 }
 
+// Returns the index of the first element of a column of b, and 1 if the column exists.
 fn right_line(column: u32) -> vec3<u32> {
     return vec3<u32>(b_matrix + column * params.inputs.w, u32(column < params.n), 0u);
 }

@@ -22,8 +22,9 @@ struct Parameters {
     rank: u32,
     m: u32,
     n: u32,
+    // Number of partial sums of each element (split-K).
     splits: u32,
-    // Inner indices, in total and of a part.
+    // Inner indices, in total and of a partial sum.
     k: u32,
     split_length: u32,
     matrices: u32,

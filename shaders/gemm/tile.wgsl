@@ -18,10 +18,11 @@
 
 // ---------------------------------------------------------------- selection of the tile
 
+// The first row and column of a workgroup's tile, and what it sums over.
 struct Work {
     row: u32,
     column: u32,
-    // The part of the sum.
+    // The range of inner indices to sum over.
     begin: u32,
     end: u32,
 }
@@ -370,7 +371,8 @@ fn tile_16(group: u32, lane: u32) {
 
 // ---------------------------------------------------------------- partial sums
 
-// A thread adds the parts of an element, which are stored in slot `a`: [splits][matrices][m][n].
+// A thread adds the partial sums of an element, which are stored in slot `a`:
+// [splits][matrices][m][n].
 fn sum_parts(group: u32, lane: u32) {
     let number = group * 256u + lane;
     if (number < params.count) {

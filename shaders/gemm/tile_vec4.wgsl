@@ -264,7 +264,7 @@ fn store_vec4(row: u32, column: u32, sums: vec4<f32>) {
 
 // ---------------------------------------------------------------- sums of matmul_cooperative.wgsl
 
-// A thread adds the parts of a vec4, which are stored in slot `a`:
+// A thread adds the partial sums of a vec4, which are stored in slot `a`:
 // [splits][matrices][params.left_layout][params.right_layout].
 fn sum_padded_parts(group: u32, lane: u32) {
     let number = group * 256u + lane;

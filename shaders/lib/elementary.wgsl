@@ -1,6 +1,6 @@
 // The elementary functions of f32, and the bit operations that they use: exponential, logarithm,
 // roots, tanh, error function, rounding to integers. They belong to the class of float.wgsl, which
-// is built on them and explains why they are defined here and what drivers may do.
+// is built on them and explains why WGSL's functions are not used and what drivers may do.
 
 // ---------------------------------------------------------------- bits
 

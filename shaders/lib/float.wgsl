@@ -1,9 +1,10 @@
 // Class of f32 (and of f16 and bf16, which are computed in f32): the class interface, the unary,
-// binary and compare families, gradients, and the elementary functions that they use. The
-// counterpart of kernels/lib/functions.cuh. Functions are named after the ops of core.
+// binary and compare families, and gradients. The counterpart of kernels/lib/functions.cuh.
+// Functions are named after the ops of core. The elementary functions that they use are in
+// elementary.wgsl, power.wgsl and trigonometry.wgsl.
 //
-// The elementary functions are defined here because the accuracy of WGSL's functions depends on the
-// driver. The code guards against what a driver may do:
+// These are not the functions of WGSL, whose accuracy depends on the driver. The code guards
+// against what a driver may do:
 //   reassociation   results whose exact rounding matters pass through `opaque`; a fused
 //                   multiply-add is allowed everywhere
 //   no NaN, no inf  both are tested by bits and made from bits; comparisons are of integers
@@ -51,7 +52,7 @@ fn from_bool(b: bool) -> C {
     return select(0.0, 1.0, b);
 }
 
-// Whether a or b is NaN.
+// Returns whether a or b is NaN.
 fn unordered(a: f32, b: f32) -> bool {
     return max(abs_bits(a), abs_bits(b)) > 0x7f800000u;
 }

@@ -35,7 +35,7 @@ fn record_index_error(index: vec2<u32>) {
     }
 }
 
-// Converts the bits of an element of an index tensor to a position.
+// Converts the bits of an element of an index tensor to a 64-bit position: the low and high word.
 fn position_of_i32(bits: u32) -> vec2<u32> {
     return wide_from_i32(bitcast<i32>(bits));
 }

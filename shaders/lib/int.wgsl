@@ -78,8 +78,8 @@ fn remainder_of(a: C, b: C) -> C {
     if (b == 0i || b == -1i) {
         return 0i;
     }
-    let rest = a % b;
-    return select(rest, rest + b, rest != 0i && (rest < 0i) != (b < 0i));
+    let remainder = a % b;
+    return select(remainder, remainder + b, remainder != 0i && (remainder < 0i) != (b < 0i));
 }
 
 // base^exponent, by repeated multiplication. A negative exponent gives 0, except for the bases 1
@@ -93,13 +93,13 @@ fn power_of(base: C, exponent: C) -> C {
     }
     var product = 1i;
     var square = base;
-    var left = exponent;
-    while (left > 0i) {
-        if ((left & 1i) != 0i) {
+    var remaining = exponent;
+    while (remaining > 0i) {
+        if ((remaining & 1i) != 0i) {
             product *= square;
         }
         square *= square;
-        left >>= 1u;
+        remaining >>= 1u;
     }
     return product;
 }

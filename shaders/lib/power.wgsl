@@ -15,11 +15,11 @@ fn float_fmod(a: f32, b: f32) -> f32 {
     let b_exponent = max(b_size >> 23u, 1u);
     let b_mantissa = (b_size & 0x7fffffu) | select(0u, 0x800000u, b_size >= 0x800000u);
     var rest = ((a_size & 0x7fffffu) | select(0u, 0x800000u, a_size >= 0x800000u)) % b_mantissa;
-    var left = a_exponent - b_exponent;
-    while (left > 0u && rest != 0u) {
-        let step = min(left, 8u);
+    var remaining = a_exponent - b_exponent;
+    while (remaining > 0u && rest != 0u) {
+        let step = min(remaining, 8u);
         rest = (rest << step) % b_mantissa;
-        left -= step;
+        remaining -= step;
     }
     if (rest == 0u) {
         return bitcast<f32>(sign_bit(a));
@@ -41,7 +41,7 @@ fn float_remainder(a: f32, b: f32) -> f32 {
     return rest + b;
 }
 
-// 2 if x is an even integer, 1 if it is an odd integer, else 0. Not for NaN.
+// Returns 2 if x is an even integer, 1 if it is an odd integer, else 0. Not for NaN.
 fn integer_parity(x: f32) -> u32 {
     let size = abs_bits(x);
     let exponent = size >> 23u;

@@ -21,13 +21,13 @@ fn product_of(a: C, b: C) -> C {
 fn power_of(base: C, exponent: C) -> C {
     var product = 1u;
     var square = base;
-    var left = exponent;
-    while (left > 0u) {
-        if ((left & 1u) != 0u) {
+    var remaining = exponent;
+    while (remaining > 0u) {
+        if ((remaining & 1u) != 0u) {
             product *= square;
         }
         square *= square;
-        left >>= 1u;
+        remaining >>= 1u;
     }
     return product;
 }

@@ -97,7 +97,7 @@ fn wide_leading_zeros(x: vec2<u32>) -> u32 {
 // The quotient and the remainder of unsigned numbers.
 struct WideQuotient {
     quotient: vec2<u32>,
-    rest: vec2<u32>,
+    remainder: vec2<u32>,
 }
 
 // a / b of unsigned numbers, b not 0: directly if both fit in one word, otherwise bit by bit.
@@ -110,13 +110,13 @@ fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> WideQuotient {
         return WideQuotient(vec2<u32>(0u, 0u), a);
     }
     var step = wide_leading_zeros(b) - wide_leading_zeros(a);
-    var rest = a;
+    var remainder = a;
     var divisor = wide_shift_left(b, step);
     var quotient = vec2<u32>(0u, 0u);
     loop {
         quotient = wide_shift_left(quotient, 1u);
-        if (!wide_less_unsigned(rest, divisor)) {
-            rest = wide_sub(rest, divisor);
+        if (!wide_less_unsigned(remainder, divisor)) {
+            remainder = wide_sub(remainder, divisor);
             quotient.x |= 1u;
         }
         if (step == 0u) {
@@ -125,7 +125,7 @@ fn wide_divide(a: vec2<u32>, b: vec2<u32>) -> WideQuotient {
         step -= 1u;
         divisor = wide_shift_right_logical(divisor, 1u);
     }
-    return WideQuotient(quotient, rest);
+    return WideQuotient(quotient, remainder);
 }
 
 // a / b rounded toward zero; 0 if b is 0.
@@ -142,8 +142,8 @@ fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
     }
-    let rest = wide_divide(wide_abs(a), wide_abs(b)).rest;
-    return select(rest, wide_neg(rest), wide_is_negative(a));
+    let remainder = wide_divide(wide_abs(a), wide_abs(b)).remainder;
+    return select(remainder, wide_neg(remainder), wide_is_negative(a));
 }
 
 // ---------------------------------------------------------------- power
@@ -152,13 +152,13 @@ fn wide_rem(a: vec2<u32>, b: vec2<u32>) -> vec2<u32> {
 fn wide_pow_unsigned(base: vec2<u32>, exponent: vec2<u32>) -> vec2<u32> {
     var product = vec2<u32>(1u, 0u);
     var square = base;
-    var left = exponent;
-    while (!wide_is_zero(left)) {
-        if ((left.x & 1u) != 0u) {
+    var remaining = exponent;
+    while (!wide_is_zero(remaining)) {
+        if ((remaining.x & 1u) != 0u) {
             product = wide_mul(product, square);
         }
         square = wide_mul(square, square);
-        left = wide_shift_right_logical(left, 1u);
+        remaining = wide_shift_right_logical(remaining, 1u);
     }
     return product;
 }
@@ -282,9 +282,9 @@ fn quotient_of(a: C, b: C) -> C {
 
 // The remainder with the sign of b; 0 if b is 0.
 fn remainder_of(a: C, b: C) -> C {
-    let rest = wide_rem(a, b);
-    let moves = !wide_is_zero(rest) && wide_is_negative(rest) != wide_is_negative(b);
-    return select(rest, wide_add(rest, b), moves);
+    let remainder = wide_rem(a, b);
+    let moves = !wide_is_zero(remainder) && wide_is_negative(remainder) != wide_is_negative(b);
+    return select(remainder, wide_add(remainder, b), moves);
 }
 
 fn power_of(base: C, exponent: C) -> C {

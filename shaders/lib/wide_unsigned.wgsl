@@ -25,7 +25,7 @@ fn remainder_of(a: C, b: C) -> C {
     if (wide_is_zero(b)) {
         return vec2<u32>(0u, 0u);
     }
-    return wide_divide(a, b).rest;
+    return wide_divide(a, b).remainder;
 }
 
 fn power_of(base: C, exponent: C) -> C {

@@ -24,6 +24,7 @@ struct WindowAxis {
     tap_step: i32,
 }
 
+// Returns the pixel at which a window starts. It may be in the padding.
 fn window_start(axis: WindowAxis, window: i32) -> i32 {
     return window * axis.stride - axis.padding;
 }
@@ -95,11 +96,13 @@ fn image_coord(sizes: vec4<u32>, number: u32) -> ImageCoord {
     return ImageCoord(image, plane - image * sizes.y, i32(line - plane * sizes.z), i32(number - line * sizes.w));
 }
 
+// Returns the first element of a channel of an image in a tensor.
 fn plane_at(tensor: u32, coord: ImageCoord) -> u32 {
     let strides = params.strides[tensor * 2u];
     return params.offsets[tensor] + coord.image * strides.x + coord.channel * strides.y;
 }
 
+// Returns the distance from the first element of a channel to a pixel.
 fn pixel_at(tensor: u32, row: i32, column: i32) -> u32 {
     let strides = params.strides[tensor * 2u];
     return u32(row) * strides.z + u32(column) * strides.w;

@@ -43,11 +43,12 @@ fn write_anywhere(number: u32) {
 
 // ---------------------------------------------------------------- vec4 of y and of inputs
 
+// The vec4 of y that is computed: its first element, and where it begins in y and in each input.
 var<private> vec4_first: u32;
 var<private> vec4_indices: vec4<u32>;
 
-// The index in an input of element `number` of the vec4 that is computed. The input has a vec4 for
-// the vec4 of y, or one element for all four elements.
+// ELEMENT_INDEX: returns the index in an input of element `number` of y, which is in the vec4 that
+// is computed. The input has a vec4 for the vec4 of y, or one element for all four elements.
 fn index_in_vec4(tensor: u32, number: u32) -> u32 {
     if (((VEC4_MASK >> tensor) & 1u) != 0u) {
         return vec4_indices[tensor] / 4u * 4u + (number - vec4_first);

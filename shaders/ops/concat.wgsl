@@ -38,8 +38,8 @@ fn part_element(part: u32, element_index: u32) -> y_BITS {
 fn concatenated(number: u32) -> y_BITS {
     var rest = number;
     var indices = array<vec4<u32>, 2>();
-    for (var at = params.rank; at > 0u; at -= 1u) {
-        let axis = at - 1u;
+    for (var remaining = params.rank; remaining > 0u; remaining -= 1u) {
+        let axis = remaining - 1u;
         let next = rest / params.sizes[axis / 4u][axis % 4u];
         indices[axis / 4u][axis % 4u] = rest - next * params.sizes[axis / 4u][axis % 4u];
         rest = next;

@@ -11,6 +11,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
+    // The id of the check of indices, for the record of an index out of range.
     index_check: u32,
     // First elements of y, index, x.
     offsets: vec4<u32>,

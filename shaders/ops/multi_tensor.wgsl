@@ -1,5 +1,6 @@
-// Sums of squares of up to seven dense tensors, each element read once. These are the first
-// launches of their norm, which multi_tensor_root.wgsl computes from the partial sums.
+// Sums of squares of up to seven dense tensors (`part_0` to `part_6`), each element read once.
+// After such launches for all tensors, multi_tensor_root.wgsl computes their norm from the partial
+// sums.
 //
 //   part_0 | chunk | chunk |   part_1 | chunk |   part_2 | chunk | chunk |
 //              |       |                  |                  |       |

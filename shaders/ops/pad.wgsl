@@ -30,8 +30,8 @@ fn padded(number: u32) -> y_BITS {
     var rest = number;
     var element_index = params.offsets.y;
     var inside = true;
-    for (var at = params.rank; at > 0u; at -= 1u) {
-        let axis = at - 1u;
+    for (var remaining = params.rank; remaining > 0u; remaining -= 1u) {
+        let axis = remaining - 1u;
         let size = params.sizes[axis / 4u][axis % 4u];
         let next = rest / size;
         // Before x this wraps, and is not below x's size.

@@ -25,6 +25,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
+    // The id of the check of positions, for the record of a position out of range.
     index_check: u32,
     // First elements of y, x, positions.
     offsets: vec4<u32>,

@@ -20,11 +20,14 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
+    // For random bits.
     shift: u32,
     // First elements of y, state, x.
     offsets: vec4<u32>,
     first_block: vec2<u32>,
+    // The stride of state.
     state_step: u32,
+    // For dropout.
     threshold: u32,
     scale: f32,
     _padding: u32,
@@ -34,7 +37,7 @@ struct Parameters {
     strides: array<vec4<u32>, 8>,
 }
 
-// The index of element `number` of y or x.
+// Returns the index of element `number` of y or x. DENSE: both are contiguous.
 fn element_index(tensor: u32, number: u32) -> u32 {
     if (DENSE) {
         return params.offsets[tensor] + number;

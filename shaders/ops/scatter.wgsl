@@ -20,6 +20,7 @@ struct Parameters {
     launched: u32,
     count: u32,
     rank: u32,
+    // The id of the check of indices, for the record of an index out of range.
     index_check: u32,
     // First elements of index, y, source; for rows: of y and source.
     offsets: vec4<u32>,

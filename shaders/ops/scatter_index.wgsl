@@ -38,7 +38,7 @@ fn make_indices(number: u32) {
     }
 }
 
-// Whether a run of one index begins here.
+// Returns whether a run of equal keys begins at pair `first`.
 fn run_begins(first: u32) -> bool {
     let key = keys_bits(first);
     return key != params.invalid_key && (first == 0u || keys_bits(first - 1u) != key);
@@ -49,8 +49,8 @@ fn add_runs(first: u32) {
         let key = keys_bits(first);
         let element_index = params.low + key;
         var sum = y_at(element_index);
-        for (var at = first; at < params.count && keys_bits(at) == key; at += 1u) {
-            sum = sum_of(sum, source_at(strided_index(2u, numbers_bits(at))));
+        for (var pair = first; pair < params.count && keys_bits(pair) == key; pair += 1u) {
+            sum = sum_of(sum, source_at(strided_index(2u, numbers_bits(pair))));
         }
         y_put(element_index, sum);
     }
@@ -64,8 +64,8 @@ fn add_rows(thread: u32) {
         let element_index = strided_index(0u, column) + key * params.y_row;
         let origin = strided_index(1u, column);
         var sum = y_at(element_index);
-        for (var at = first; at < params.count && keys_bits(at) == key; at += 1u) {
-            sum = sum_of(sum, source_at(origin + numbers_bits(at) * params.source_row));
+        for (var pair = first; pair < params.count && keys_bits(pair) == key; pair += 1u) {
+            sum = sum_of(sum, source_at(origin + numbers_bits(pair) * params.source_row));
         }
         y_put(element_index, sum);
     }

@@ -1,7 +1,7 @@
 // Keys with the sorting order of elements, computed from their bits: unsigned numbers, with NaN
 // above all others, and -0 equal to 0.
 
-// The key of a float whose highest bit is `sign`.
+// Returns the key of a float whose sign bit is `sign`; `infinite` is the bits of infinity.
 fn float_key(bits: u32, sign: u32, infinite: u32) -> u32 {
     let size = bits & (sign - 1u);
     let all = sign | (sign - 1u);

@@ -1,12 +1,14 @@
 // RULE of step.wgsl and step_vec4.wgsl: x is a parameter, y and z are its states, before and after
 // the step.
 
+// Returns a hyperparameter: 0 the learning rate, 1 the clip factor of the gradient. SGD: 2 is 1 in
+// the first step, else 0. Adam, in step t: 2 is 1 - beta1^t, 3 is sqrt(1 - beta2^t).
 fn hyper(number: u32) -> f32 {
     return numbers_at(params.hyper_first + number * params.hyper_step);
 }
 
-// The gradient, clipped, with weight decay. Without decay an infinite parameter must not produce a
-// NaN.
+// Returns the gradient, clipped, with weight decay. Without decay the parameter is not read: 0
+// times an infinite parameter is NaN.
 fn decayed(gradient: f32, parameter: f32, decay: f32) -> f32 {
     let clipped = gradient * hyper(1u);
     if (decay == 0.0) {

@@ -6,6 +6,7 @@
 
 struct Parameters {
     launched: u32,
+    // As in step.wgsl.
     nesterov: u32,
     decoupled: u32,
     decay: f32,
@@ -14,7 +15,6 @@ struct Parameters {
     hyper_step: u32,
     eps: f32,
     _padding: u32,
-    // As in step.wgsl.
     factors: vec4<f32>,
     // For each parameter: the end of its workgroups, and its number of vec4.
     ends: vec4<u32>,

@@ -49,42 +49,42 @@ struct Corner {
     column: u32,
 }
 
-fn copy_words(at: Corner, lane: u32) {
+fn copy_words(corner: Corner, lane: u32) {
     let along = lane % 64u;
     let team = lane / 64u;
 #repeat k 16
-    let column_#{k} = min(at.column + team + #{4 * k}u, params.columns - 1u);
-    let word_#{k} = x_bits(at.x + column_#{k} * params.x_step + min(at.line + along, params.lines - 1u));
+    let column_#{k} = min(corner.column + team + #{4 * k}u, params.columns - 1u);
+    let word_#{k} = x_bits(corner.x + column_#{k} * params.x_step + min(corner.line + along, params.lines - 1u));
 #end
 #repeat k 16
     tile[(team + #{4 * k}u) * 64u + (along ^ (team + #{4 * k}u))] = word_#{k};
 #end
     workgroupBarrier();
-    let element_index = at.y + at.line * params.y_step + at.column + along;
+    let element_index = corner.y + corner.line * params.y_step + corner.column + along;
 #repeat k 16
-    if (at.column + along < params.columns && at.line + team + #{4 * k}u < params.lines) {
+    if (corner.column + along < params.columns && corner.line + team + #{4 * k}u < params.lines) {
         y_put_word(element_index + (team + #{4 * k}u) * params.y_step, tile[along * 64u + ((team + #{4 * k}u) ^ along)]);
     }
 #end
 }
 
 // `line` counts pairs of rows.
-fn copy_pairs(at: Corner, lane: u32) {
+fn copy_pairs(corner: Corner, lane: u32) {
     let along = lane % 32u;
     let team = lane / 32u;
 #repeat k 8
-    let column_#{k} = min(at.column + team + #{8 * k}u, params.columns - 1u);
-    let word_#{k} = x_bits(at.x + column_#{k} * params.x_step + min(at.line + along, params.lines - 1u));
+    let column_#{k} = min(corner.column + team + #{8 * k}u, params.columns - 1u);
+    let word_#{k} = x_bits(corner.x + column_#{k} * params.x_step + min(corner.line + along, params.lines - 1u));
 #end
 #repeat k 8
     tile[(team + #{8 * k}u) * 32u + (along ^ ((team + #{8 * k}u) / 2u))] = word_#{k};
 #end
     workgroupBarrier();
-    let element_index = at.y + 2u * at.line * params.y_step + at.column / 2u + along;
+    let element_index = corner.y + 2u * corner.line * params.y_step + corner.column / 2u + along;
 #repeat k 4
     let even_#{k} = tile[along * 64u + ((team + #{8 * k}u) ^ along)];
     let odd_#{k} = tile[along * 64u + 32u + ((team + #{8 * k}u) ^ along)];
-    if (at.column + 2u * along < params.columns && at.line + team + #{8 * k}u < params.lines) {
+    if (corner.column + 2u * along < params.columns && corner.line + team + #{8 * k}u < params.lines) {
         let first_#{k} = element_index + 2u * (team + #{8 * k}u) * params.y_step;
         y_put_word(first_#{k}, (even_#{k} & 0xffffu) | (odd_#{k} << 16u));
         y_put_word(first_#{k} + params.y_step, (even_#{k} >> 16u) | (odd_#{k} & 0xffff0000u));

@@ -1,9 +1,9 @@
-// Cumulative sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for every line l, of any strides.
-// Lines are the rows of rows.wgsl, and are assigned to threads and split into parts in the same
-// way. The tensors of their space are y and x.
+// Cumulative sums along an axis: y[l, i] = x[l, 0] + .. + x[l, i] for every row l, of any strides.
+// Rows are assigned to threads and split into parts as in rows.wgsl. The tensors of their space are
+// y and x.
 //
-// Each member of a row takes four elements at a time and sums them. The members then scan the sums
-// in workgroup memory, and the total of the previous elements is carried over:
+// Each member (thread) of a row reads four elements at a time and sums them. The members then scan
+// the sums in workgroup memory, and the total of the previous elements is carried over:
 //
 //      carry | member 0: 4 | member 1: 4 | ... | -> carry | member 0: 4 | ...
 //

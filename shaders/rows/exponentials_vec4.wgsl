@@ -17,8 +17,9 @@
 //   IS_FINITE(state)               whether all numbers are finite, so that VALUES can be used;
 //                                  otherwise VALUE(at, base, state, r) computes one element
 //                                  (NONFINITE 1)
-//   VALUES(four, state, number)    computes a vec4 of y, from x or the exponentials
-//   PUT(base, four, values)        stores it
+//   VALUES(x, state, number)       computes the vec4 of y that begins with element `number` of the
+//                                  row, from a vec4 of x or, with KEEP, of exponentials
+//   PUT(base, quad, values)        stores vec4 `quad` of the row
 
 // ---------------------------------------------------------------- blocks of the entry point
 //

@@ -2,7 +2,8 @@
 // the space of rows: y is the gradient of the logits, x is the logits, d is the gradient of the
 // loss, `saved_dloss` is the gradient of the loss that y was computed for. Dense tensors, by their
 // index in `extras`: 0 target (`targets`), 1 log_sum, 2 loss. `numbers`: 0 and 1 are the ignored
-// index, 2 is target_weight, 3 is smoothing_weight.
+// index, 2 is target_weight = 1 - label_smoothing, 3 is smoothing_weight = label_smoothing /
+// classes.
 //
 //   m = max x, or 0 if that is infinite;  log_sum = log sum exp(x - m)
 //   loss = log_sum - target_weight * (x[target] - m) - smoothing_weight * sum(x - m)
@@ -48,7 +49,7 @@ fn loss_smoothing_weight() -> f32 {
 //
 // The accumulator is that of exponentials, and z is the sum of x - m, w is the number of elements.
 
-// The sum of differences from `shift`.
+// Returns the sum of x - shift over the elements of an accumulator.
 fn loss_shifted_sum(acc: vec4<f32>, shift: f32) -> f32 {
     if (acc.w == 0.0) {
         return 0.0;

@@ -273,7 +273,7 @@ fn norm_square_terms(x: vec4<f32>, d: vec4<f32>) -> vec4<f32> {
     return x * x;
 }
 
-// In the format that STATISTICS takes.
+// Returns the accumulator that STATISTICS reads: with RMS, `sum` is that of squares.
 fn norm_layer_moments(sum: f32, squares: f32) -> vec4<f32> {
     return vec4<f32>(f32(params.length), sum, squares, 0.0);
 }

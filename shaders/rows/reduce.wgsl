@@ -1,6 +1,6 @@
 // Reductions for rows.wgsl: y[o] = LEAVE(merge of ENTER(x[o, r], r) over all r), for any axes and
 // strides. A row consists of the elements that are reduced to one result. Tensors of the space of
-// rows: y, x.
+// rows: y, x. `numbers`: 0 is the divisor of a mean or variance, as bits of an f32.
 
 fn reduce_accumulate(at: Member, base: vec4<u32>) -> Acc {
     var acc = START();
@@ -228,8 +228,10 @@ fn moments_variance(acc: vec4<f32>, divisor: f32) -> f32 {
 
 // ---------------------------------------------------------------- deviations
 //
-// x is the count, y the mean, z the sum of (x - mean)^2, w the same in units of 2^128.
+// x is the count, y the mean, z the sum of (x - mean)^2, and w the same sum in units of 2^128, for
+// deviations whose squares overflow.
 
+// 2^64. Its square is the unit of w: squares of deviations in units of 2^64 do not overflow.
 const SQUARED_UNIT: f32 = 18446744073709551616.0;
 const PER_UNIT: f32 = 1.0 / 18446744073709551616.0;
 
@@ -251,6 +253,7 @@ fn deviations_merge(a: vec4<f32>, b: vec4<f32>) -> vec4<f32> {
     return vec4<f32>(count, mean, a.z + b.z + difference * difference * weight, a.w + b.w + in_units * in_units * weight);
 }
 
+// Returns the accumulator of up to four numbers; NaN sums if they are not all finite.
 fn deviations_of(mean: f32, z: f32, w: f32, count: f32, finite: bool) -> vec4<f32> {
     return select(vec4<f32>(count, 0.0, quiet_nan(), quiet_nan()), vec4<f32>(count, mean, z, w), finite);
 }

@@ -5,7 +5,9 @@ struct Parameters {
     launched: u32,
     rank: u32,
     over_rank: u32,
+    // The id of the check of indices, for the record of an index out of range.
     index_check: u32,
+    // How rows are split and assigned to threads: described in rows.wgsl.
     rows: u32,
     length: u32,
     members: u32,
@@ -26,8 +28,9 @@ struct Parameters {
     // tensors.
     offsets: vec4<u32>,
     extras: array<vec4<u32>, 2>,
-    // Further numbers of an op.
+    // Numbers of the op, which its file describes.
     numbers: array<vec4<u32>, 2>,
+    // The space of rows: its axes, with the strides of up to four tensors.
     sizes: array<vec4<u32>, 2>,
     strides: array<vec4<u32>, 8>,
     // The space of a row's elements, in the same tensors.
@@ -119,7 +122,8 @@ fn part_end(at: Member) -> u32 {
     return min(params.length, (at.part + 1u) * params.per_part);
 }
 
-// For rows that are indexed in another way.
+// BASES: the index of a row's first element in each tensor of the space of rows. no_bases is for
+// functions that compute indices in another way.
 fn no_bases(row: u32) -> vec4<u32> {
     return vec4<u32>(0u);
 }

@@ -10,7 +10,7 @@
 //   TERM(x, d)                    the terms of the sum, for a vec4
 //   ACCUMULATOR(sum, squares)     the accumulator for PREPARE(at, base, acc), which computes what y
 //                                 needs from the row
-//   VALUES(x, d, state, four)     a vec4 of y; PUT(base, four, values) stores it
+//   VALUES(x, d, state, quad)     vec4 `quad` of y; PUT(base, quad, values) stores it
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) lane: u32) {

@@ -28,10 +28,11 @@ pub(crate) const COPY_ALIGNMENT: u64 = wgpu::COPY_BUFFER_ALIGNMENT;
 pub(crate) struct Batch {
     encoder: Option<wgpu::CommandEncoder>,
     pass: Option<wgpu::ComputePass<'static>>,
-    /// Parameters of the launches of this batch. They are written to `ring` when the batch is
-    /// submitted.
+    /// Parameters of the launches of this batch. They are written to `parameter_buffer` when the
+    /// batch is submitted.
     pub(crate) parameters: Vec<u8>,
-    pub(crate) ring: wgpu::Buffer,
+    pub(crate) parameter_buffer: wgpu::Buffer,
+    /// The staging buffer of the last download, which the next download reuses.
     pub(crate) staging: Option<wgpu::Buffer>,
     /// Bytes that were written since the last submission.
     written: u64,
@@ -39,6 +40,7 @@ pub(crate) struct Batch {
     /// submission is done.
     staged: Arc<AtomicU64>,
     pub(crate) index_errors: IndexErrors,
+    /// Number of launches in the batch, and when the first of them was added.
     pub(crate) launches: usize,
     pub(crate) since: Instant,
     pub(crate) bind_groups: FxHashMap<BindGroupKey, wgpu::BindGroup>,
@@ -50,7 +52,7 @@ type BindGroupKey = (usize, SmallVec<[(u64, u64, u64); 6]>);
 
 impl Batch {
     pub(crate) fn new(device: &wgpu::Device) -> Batch {
-        let ring = device.create_buffer(&wgpu::BufferDescriptor {
+        let parameter_buffer = device.create_buffer(&wgpu::BufferDescriptor {
             label: Some("parameters"),
             size: ((MAX_LAUNCHES + 2) * MAX_PARAMETER_BYTES) as u64,
             usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
@@ -60,7 +62,7 @@ impl Batch {
             encoder: None,
             pass: None,
             parameters: Vec::new(),
-            ring,
+            parameter_buffer,
             staging: None,
             written: 0,
             staged: Arc::default(),
@@ -71,7 +73,7 @@ impl Batch {
         }
     }
 
-    /// Appends the parameters of a launch and returns their offset in `ring`.
+    /// Appends the parameters of a launch and returns their offset in `parameter_buffer`.
     pub(crate) fn push_parameters(&mut self, parameters: &[u8], alignment: usize) -> u32 {
         let offset = self.parameters.len().next_multiple_of(alignment);
         self.parameters.resize(offset, 0);
@@ -127,7 +129,7 @@ impl Batch {
         let Some(encoder) = self.encoder.take() else { return };
         if !self.parameters.is_empty() {
             self.parameters.resize(self.parameters.len().next_multiple_of(COPY_ALIGNMENT as usize), 0);
-            queue.write_buffer(&self.ring, 0, &self.parameters);
+            queue.write_buffer(&self.parameter_buffer, 0, &self.parameters);
             self.parameters.clear();
         }
         self.submit_commands(Some(encoder.finish()), device, queue, errors);
@@ -153,6 +155,8 @@ impl Batch {
         errors.free(device);
     }
 
+    /// Returns the bind group of the parameters and these bindings, which is cached for later
+    /// launches with the same memory.
     pub(crate) fn bind_group(
         &mut self,
         device: &wgpu::Device,
@@ -168,7 +172,7 @@ impl Batch {
             return group.clone();
         }
         let parameters = wgpu::BufferBinding {
-            buffer: &self.ring,
+            buffer: &self.parameter_buffer,
             offset: 0,
             size: wgpu::BufferSize::new(MAX_PARAMETER_BYTES as u64),
         };

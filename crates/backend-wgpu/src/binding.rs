@@ -126,14 +126,15 @@ pub(crate) fn assign_windows<'a>(
     limits: Limits,
 ) -> SmallVec<[Binding<'a>; 6]> {
     let mut unshared: SmallVec<[Binding<'a>; 6]> = SmallVec::new();
-    for (at, binding) in bindings.iter().enumerate() {
-        slots[at].windows = binding.count(limits);
-        let can_share =
-            |&other: &usize| bindings[other].is_same(binding) && slots[at].can_share_windows(&slots[other]);
-        if slots[at].windows > 1
-            && let Some(other) = (0..at).find(can_share)
+    for (index, binding) in bindings.iter().enumerate() {
+        slots[index].windows = binding.count(limits);
+        let can_share = |&other: &usize| {
+            bindings[other].is_same(binding) && slots[index].can_share_windows(&slots[other])
+        };
+        if slots[index].windows > 1
+            && let Some(other) = (0..index).find(can_share)
         {
-            slots[at].shares_with = Some(slots[other].name);
+            slots[index].shares_with = Some(slots[other].name);
         } else {
             unshared.push(*binding);
         }

@@ -154,7 +154,7 @@ mod tests {
             let device = device(&gpu);
             let x = Tensor::zeros([1000], DType::F32, &device)?;
             gpu.cause_error();
-            let error = x.exp().expect_err("refused before");
+            let error = x.exp().expect_err("rejected before");
             assert!(matches!(error, Error::Device { .. }), "{error:?}");
             x.exp()?;
             device.synchronize()?;

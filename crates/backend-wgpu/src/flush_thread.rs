@@ -14,8 +14,8 @@ use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-/// Locked for reading while a batch is submitted. Written once, when the process ends: drivers
-/// accept no commands after that.
+/// Whether flush threads may still submit batches. They hold the read lock while they submit. The
+/// end of the process sets it to false, because drivers accept no commands after that.
 static OPEN: RwLock<bool> = RwLock::new(true);
 
 /// How long the end of the process waits for a batch that is being submitted, and then for the
@@ -178,12 +178,12 @@ mod tests {
     use std::time::{Duration, Instant};
     use ternion_core::{DType, Device, Result, Tensor};
 
-    fn wait_until(what: impl Fn() -> bool) -> bool {
+    fn wait_until(condition: impl Fn() -> bool) -> bool {
         let start = Instant::now();
-        while !what() && start.elapsed() < Duration::from_secs(20) {
+        while !condition() && start.elapsed() < Duration::from_secs(20) {
             sleep(MAX_BATCH_DELAY / 4);
         }
-        what()
+        condition()
     }
 
     #[test]

@@ -74,7 +74,7 @@ pub(crate) struct Gpu {
     pub(crate) calls: AtomicU64,
 }
 
-/// A launch to be queued: a shader, its bindings, its parameters, and the number of workgroups.
+/// A launch to be queued: a shader, its bindings, and the number of workgroups.
 pub(crate) struct Launch<'a> {
     pub(crate) variant: Variant,
     pub(crate) bindings: SmallVec<[Binding<'a>; 6]>,
@@ -273,6 +273,7 @@ impl Gpu {
 
     // ---- Memory
 
+    /// Allocates `bytes` bytes: a cached block of the pool, or a new one.
     pub(crate) fn alloc(&self, bytes: usize) -> Result<Buffer> {
         let size = block_size(bytes);
         let block = match self.pool.take(size) {
@@ -333,6 +334,7 @@ impl Gpu {
         self.poll()
     }
 
+    /// Allocates a new block, or returns `None` if the limit or the device allows no more memory.
     fn try_new_buffer(&self, size: usize) -> Option<wgpu::Buffer> {
         self.pool.reserve(size, self.max_memory_bytes)?;
         let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
@@ -408,7 +410,7 @@ impl Gpu {
         let pipeline = self
             .pipelines
             .get(&self.device, &variant)
-            .map_err(|detail| Error::invalid(op, format!("its shader was refused: {detail}")))?;
+            .map_err(|detail| Error::invalid(op, format!("its shader was rejected: {detail}")))?;
         #[cfg(test)]
         if crate::record::folder().is_some() {
             let source = self.pipelines.linked(&variant).expect("it was compiled");
@@ -437,7 +439,7 @@ impl Gpu {
         pass.dispatch_workgroups(grid[0], grid[1], 1);
         batch.launches += 1;
         let full = batch.launches >= MAX_LAUNCHES
-            || batch.parameters.len() + 2 * MAX_PARAMETER_BYTES > batch.ring.size() as usize;
+            || batch.parameters.len() + 2 * MAX_PARAMETER_BYTES > batch.parameter_buffer.size() as usize;
         if full || batch.since.elapsed() >= MAX_BATCH_DELAY {
             batch.submit(&self.device, &self.queue, &self.errors);
         } else if batch.launches == 1 {
@@ -471,7 +473,10 @@ impl Gpu {
         }
         let rows = groups.div_ceil(max_per_axis);
         if rows > max_per_axis || groups >= 1 << 31 {
-            return Err(Error::invalid(op, format!("{groups} workgroups are more than a launch takes")));
+            return Err(Error::invalid(
+                op,
+                format!("{groups} workgroups are more than one launch can process"),
+            ));
         }
         Ok([groups.div_ceil(rows) as u32, rows as u32])
     }
@@ -520,7 +525,8 @@ impl Flush for Gpu {
     }
 }
 
-/// Gives slots that read memory which the same launch writes the access of written memory.
+/// Changes the access of slots that read memory which the same launch also writes: such memory must
+/// be declared read_write in every slot.
 fn mark_aliased_reads(variant: &mut Variant, bindings: &[Binding<'_>]) {
     debug_assert_eq!(variant.slots.len(), bindings.len(), "{variant:?}");
     let written: SmallVec<[u64; 4]> = variant

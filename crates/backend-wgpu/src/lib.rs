@@ -56,7 +56,7 @@ use std::sync::Arc;
 use ternion_core::backend::{Backend, Buffer, Download, MemoryStats, Meta, Plan, Unsupported, View};
 use ternion_core::{Device, Error, Op, Result};
 
-/// Opens the wgpu adapter with this index, as [`descriptions`] counts, with the options of the
+/// Opens the wgpu adapter with this [`index`](AdapterDescription::index), with the options of the
 /// environment.
 ///
 /// # Errors
@@ -66,7 +66,7 @@ pub fn device(index: usize) -> Result<Device> {
     device_with(index, Options::from_env()?)
 }
 
-/// Opens the wgpu adapter with this index, as [`descriptions`] counts.
+/// Opens the wgpu adapter with this [`index`](AdapterDescription::index), with these options.
 ///
 /// # Errors
 /// There is no adapter with this index, the adapter cannot be opened, or `binding_bytes` is below
@@ -95,12 +95,12 @@ pub struct WgpuBackend {
 }
 
 impl WgpuBackend {
-    /// Returns the names of the device and its driver, for reports.
+    /// Returns the names of the adapter, its interface and its driver, for reports.
     pub fn description(&self) -> &str {
         &self.gpu.description
     }
 
-    /// Returns a timer in the device's queue.
+    /// Returns a timer that measures times between events in the device's queue.
     pub fn timer(&self) -> Timer {
         Timer::new(&self.gpu)
     }

@@ -3,7 +3,7 @@
 //!
 //! A WGSL source is a flat list of declarations (`fn`, `struct`, `const`, `alias`, `var`,
 //! `override`). The compilers of GPU drivers are slow, so declarations that a shader does not use
-//! are removed before.
+//! are removed before compilation.
 
 use crate::names::{self, Fill};
 use crate::repeat::unroll;
@@ -21,8 +21,8 @@ struct Declaration {
     words: Words,
 }
 
-/// The identifiers of a source, and whether any occurrence precedes a parenthesis (is a call). A
-/// variable may have the same name as an unrelated function.
+/// The identifiers of a source, each with whether any occurrence is followed by a parenthesis, as
+/// in a call. A variable may have the same name as an unrelated function.
 type Words = FxHashMap<String, bool>;
 
 /// The declarations of a library by name.
@@ -40,7 +40,8 @@ static CLASSES: [LazyLock<Library>; 6] = [
 /// Declarations that shaders of every class may reference.
 static COMMON: LazyLock<Library> = LazyLock::new(|| library(shaders::COMMON));
 
-/// The libraries in which a name is looked up: first the class's own, then the common one.
+/// Returns the libraries in which a name is looked up: first that of the class, then the common
+/// one.
 fn libraries(class: Class) -> [&'static Library; 2] {
     [&CLASSES[class as usize], &COMMON]
 }
@@ -107,53 +108,57 @@ fn strip_comments(source: &str) -> String {
     bare
 }
 
-/// Splits a source into words, which begin with a letter or `_`, and the pieces between them.
-fn pieces(source: &str) -> impl Iterator<Item = (bool, &str)> {
+/// Splits a source into tokens: words of letters, digits and `_`, and the text between them. Also
+/// returns whether a token is an identifier, that is, a word that does not begin with a digit.
+fn tokens(source: &str) -> impl Iterator<Item = (bool, &str)> {
     let mut rest = source;
     std::iter::from_fn(move || {
         let first = rest.chars().next()?;
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let word = is_word(first);
         let end = rest.find(|c: char| is_word(c) != word).unwrap_or(rest.len());
-        let (piece, after) = rest.split_at(end);
+        let (token, after) = rest.split_at(end);
         rest = after;
-        Some((word && !first.is_ascii_digit(), piece))
+        Some((word && !first.is_ascii_digit(), token))
     })
 }
 
 fn words_of(source: &str) -> Words {
     let mut words = Words::default();
-    let mut pieces = pieces(source).peekable();
-    while let Some((is_word, piece)) = pieces.next() {
-        if is_word {
-            let is_called = pieces.peek().is_some_and(|(_, next)| next.trim_start().starts_with('('));
-            *words.entry(piece.to_string()).or_default() |= is_called;
+    let mut tokens = tokens(source).peekable();
+    while let Some((is_identifier, token)) = tokens.next() {
+        if is_identifier {
+            let is_called = tokens.peek().is_some_and(|(_, next)| next.trim_start().starts_with('('));
+            *words.entry(token.to_string()).or_default() |= is_called;
         }
     }
     words
 }
 
 fn substitute(source: &str, fills: &[(&str, Cow<'static, str>)]) -> String {
-    let replace = |(word, piece)| match fills.iter().find(|(placeholder, _)| word && *placeholder == piece) {
+    let replace = |(is_identifier, token)| match fills
+        .iter()
+        .find(|(placeholder, _)| is_identifier && *placeholder == token)
+    {
         Some((_, replacement)) => replacement.as_ref(),
-        None => piece,
+        None => token,
     };
-    pieces(source).map(replace).collect()
+    tokens(source).map(replace).collect()
 }
 
 /// Returns the declarations of a source without comments.
 fn declarations(source: &str) -> Vec<Declaration> {
     let mut declarations = Vec::new();
     let (mut depth, mut begin) = (0usize, 0);
-    for (at, c) in source.char_indices() {
+    for (index, c) in source.char_indices() {
         match c {
             '{' | '(' | '[' => depth += 1,
             '}' | ')' | ']' => depth -= 1,
             _ => {}
         }
         if depth == 0 && (c == '}' || c == ';') {
-            declarations.extend(declaration(&source[begin..=at]));
-            begin = at + 1;
+            declarations.extend(declaration(&source[begin..=index]));
+            begin = index + 1;
         }
     }
     declarations
@@ -162,13 +167,16 @@ fn declarations(source: &str) -> Vec<Declaration> {
 /// Returns the declaration in `source`, or `None` for a stray `;`, a directive, or anything else
 /// that declares nothing.
 fn declaration(source: &str) -> Option<Declaration> {
-    let words: Vec<&str> = pieces(source).filter(|(word, _)| *word).map(|(_, piece)| piece).collect();
+    let words: Vec<&str> =
+        tokens(source).filter(|(is_identifier, _)| *is_identifier).map(|(_, token)| token).collect();
     let kinds = ["fn", "struct", "const", "alias", "var", "override"];
     let kind = words.iter().position(|word| kinds.contains(word))?;
     // In `var<workgroup> name` and `var<storage, read_write> name` the name follows the brackets.
     let name = if words[kind] == "var" {
         let rest = source.split_once('>').map_or(source, |(_, rest)| rest);
-        pieces(rest).find(|(word, piece)| *word && *piece != "var").map(|(_, piece)| piece)?
+        tokens(rest)
+            .find(|(is_identifier, token)| *is_identifier && *token != "var")
+            .map(|(_, token)| token)?
     } else {
         words.get(kind + 1)?
     };

@@ -7,11 +7,14 @@ use std::sync::{Arc, Weak};
 use ternion_core::backend::{Buffer, Memory};
 use ternion_core::{Error, Result};
 
-/// Memory of the pool.
+/// The memory of a buffer: a block of the pool, or a buffer that belongs to no pool.
 #[derive(Debug)]
 pub(crate) struct WgpuMemory {
+    /// `None` only while the memory is dropped.
     block: Option<Block>,
+    /// The requested size. The block may be larger.
     bytes: usize,
+    /// The value of [`Memory::version_counter`].
     version: AtomicU64,
     /// The pool to which the block returns, if it still exists.
     pool: Weak<Pool>,

@@ -26,6 +26,7 @@ impl Constant {
 }
 
 impl Switch {
+    /// Sets the switch to this value.
     pub(crate) const fn is(self, flag: bool) -> Fill {
         Fill::Switch(self, flag)
     }
@@ -196,7 +197,7 @@ fillings! {
         IfOutOfWindow = "has_out_of_window",
     }
 
-    /// The conversion of random words to numbers.
+    /// The conversion of random words to an element.
     "NUMBER" => RandomNumber {
         Bits = "bits_number",
         Uniform = "uniform_number",
@@ -244,7 +245,7 @@ fillings! {
         GatherSorted = "gather_sorted",
     }
 
-    /// The part of a key by which elements are sorted.
+    /// The word of a key by which elements are sorted: keys of two words are sorted twice.
     "KEY_PART" => KeyPart {
         Whole = "whole_key",
         Lower = "lower_key",
@@ -400,7 +401,7 @@ fillings! {
         Pairs = "finish_pairs",
     }
 
-    /// Computes the state that the elements of a row need from its accumulator.
+    /// Computes, from the accumulator of a row, the state that the elements of the row need.
     "PREPARE" => Prepare {
         Softmax = "softmax_statistics",
         SoftmaxGrad = "softmax_grad_state",
@@ -482,7 +483,7 @@ fillings! {
         Batch = "norm_batch_saved",
     }
 
-    /// Whether a gradient is centered.
+    /// Whether the gradient of x is centered, as the gradient of layer normalization is.
     "CENTER" => NormCenter {
         Centered = "norm_centered",
         Uncentered = "norm_uncentered",
@@ -565,7 +566,7 @@ fillings! {
         Loss = "loss_finish",
     }
 
-    /// The terms of a vec4 of elements.
+    /// The terms of a row's sum for a vec4 of its elements.
     "TERM" => RowTerms {
         SoftmaxGrad = "softmax_grad_terms",
         LogSoftmaxGrad = "log_softmax_grad_terms",
@@ -591,7 +592,7 @@ fillings! {
         LossGrad = "loss_grad_values",
     }
 
-    /// How a vec4 of elements is stored.
+    /// How a vec4 of y is stored: whole, or only its elements that belong to the row.
     "PUT" => PutVec4 {
         Whole = "put_vec4",
         Within = "put_vec4_within",
@@ -621,7 +622,7 @@ fillings! {
         ZeroHalf = "vec2<u32>()",
     }
 
-    /// Combines words at the end of a row with padding.
+    /// Packs the bits of four elements into the words of a vec4.
     "JOINED" => JoinedWords {
         F32 = "joined_words",
         Half = "joined_half",
@@ -708,13 +709,13 @@ fillings! {
         Right = "right_vec4",
     }
 
-    /// What is computed in advance for a part of the left operand.
+    /// Reads ahead what the factor of the next inner indices of the left operand is computed from.
     "LEFT_PREFETCH" => LeftPrefetch {
         Nothing = "no_prefetch",
         MaxOfPart = "max_of_part",
     }
 
-    /// The factor by which a part of the left operand is multiplied.
+    /// The factor of a range of inner indices of the left operand.
     "LEFT_FACTOR" => LeftFactor {
         None = "no_factor",
         FactorOfPart = "factor_of_part",
@@ -748,7 +749,7 @@ fillings! {
         Part = "index_of_part",
     }
 
-    /// How the right operand of a convolution is read.
+    /// Returns the pixel from which a column of the right operand of a convolution is read.
     "ELEMENT_INDEX" => ConvIndex {
         Patch = "patch_index",
         Spread = "spread_index",
@@ -787,38 +788,38 @@ fillings! {
         Query = "query_matrix",
     }
 
-    /// Rows of the left operand of scores, as vec4.
+    /// Returns the index of the first vec4 of a row of the left operand of scores.
     "LEFT_ROW" => LeftRow {
         Query = "query_row",
         Key = "key_row",
     }
 
-    /// Their words.
+    /// Reads a vec4 of the left operand of scores, as words.
     "LEFT_WORDS" => LeftWords {
         Query = "query_words",
         Key = "key_words",
     }
 
-    /// Rows of the right operand of scores.
+    /// Returns the index of the first vec4 of a row of the right operand of scores.
     "RIGHT_ROW" => RightRow {
         Query = "query_row",
         Key = "key_row",
     }
 
-    /// Their words.
+    /// Reads a vec4 of the right operand of scores, as words.
     "RIGHT_WORDS" => RightWords {
         Query = "query_words",
         Key = "key_words",
     }
 
-    /// Rows of the matrix by which weights are multiplied.
+    /// Returns the index of a vec4 of the matrix by which weights are multiplied.
     "MATRIX_INDEX" => MatrixIndex {
         Value = "value_index",
         Key = "key_index",
         Query = "query_index",
     }
 
-    /// Their words.
+    /// Reads a vec4 of the matrix by which weights are multiplied, as words.
     "MATRIX_WORDS" => MatrixWords {
         Value = "value_words",
         Key = "key_words",
@@ -832,31 +833,31 @@ fillings! {
         Additive = "apply_additive_mask",
     }
 
-    /// Writes the rounding error of the log-sum-exp, under an additive mask.
-    "LSE_ERROR_PUT" => LogSumErrorPut {
-        None = "no_error_put",
+    /// Stores the rounding error of the log-sum-exp, if the mask is additive.
+    "STORE_LSE_ERROR" => StoreLseError {
+        None = "skip_lse_error",
         Error = "lse_error_put",
     }
 
-    /// Writes an element of dv, if the launch computes it.
-    "OTHER_PUT" => OtherPut {
+    /// Stores an element of dv (`other`), if the launch computes dv.
+    "STORE_OTHER" => StoreOther {
         Out = "out_put",
         Other = "other_put",
     }
 
-    /// Writes two elements of dv, if the launch computes it.
-    "OTHER_PUT_PAIR" => OtherPutPair {
+    /// Stores two elements of dv, if the launch computes dv.
+    "STORE_OTHER_PAIR" => StoreOtherPair {
         Out = "out_put_pair",
         Other = "other_put_pair",
     }
 
-    /// Writes a vec4 of dv, if the launch computes it.
-    "OTHER_PUT_VEC4" => OtherPutVec4 {
+    /// Stores a vec4 of dv, if the launch computes dv.
+    "STORE_OTHER_VEC4" => StoreOtherVec4 {
         Out = "out_put_vec4",
         Other = "other_put_vec4",
     }
 
-    /// A step of attention that is computed by whole matrix products.
+    /// A step of unfused attention, which consists of matrix products.
     "STEP" => AttentionStep {
         Weights = "tile_of_weights",
         Probabilities = "tile_of_probabilities",
@@ -872,7 +873,8 @@ fillings! {
         None = "skip_factors",
     }
 
-    /// Which rows of an output are written.
+    /// Returns the elements of an output to store: those of fully masked rows are set to 0, if
+    /// there may be such rows.
     "OUTPUT" => AttentionOutput {
         UnmaskedRows = "unmasked_rows",
         AllRows = "all_rows",
@@ -916,7 +918,8 @@ macro_rules! constants {
 }
 
 constants! {
-    /// A number in a template. Numbers that are 0 or 1 are repeat counts of conditional lines.
+    /// A number in a template, which describes it. Numbers that are 0 or 1 are repeat counts of
+    /// conditional lines.
     Constant {
         Batch = "BATCH",
         ByKeys = "BY_KEYS",
@@ -1004,6 +1007,7 @@ names! {
         LogSum = "log_sum",
         LogSumExp = "lse",
         LogSumExpError = "lse_error",
+        LseAndDelta = "lse_and_delta",
         Loss = "loss",
         Mask = "mask",
         Mean = "mean",
@@ -1029,7 +1033,6 @@ names! {
         Records = "records",
         Residual = "residual",
         Right = "right",
-        RowNumbers = "row_numbers",
         SecondState = "second_state",
         SortedKeys = "sorted_keys",
         SortedNumbers = "sorted_numbers",

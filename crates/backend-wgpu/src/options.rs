@@ -14,9 +14,9 @@ pub struct Options {
     /// Whether threads exchange values only through workgroup memory, even if the adapter has
     /// subgroups, so that tests cover both paths.
     pub without_subgroups: bool,
-    /// Whether attention is computed by whole matrix products even if they are so small that they
-    /// leave most of a GPU idle. This is always so on software adapters. With this option, tests
-    /// need no large tensors.
+    /// Whether attention is computed as separate matrix products (unfused) even if they are so
+    /// small that they leave most of a GPU idle. This is always so on software adapters. With this
+    /// option, tests need no large tensors.
     pub small_products: bool,
     /// Maximum number of bytes of tensors and cached memory together, if it should be less than the
     /// device has.

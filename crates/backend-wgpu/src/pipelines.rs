@@ -97,7 +97,8 @@ pub(crate) struct Pipelines {
 }
 
 impl Pipelines {
-    /// `checked`: the compiler adds checks around every access and every loop.
+    /// Creates an empty collection. `checked`: the compiler adds checks around every access and
+    /// every loop.
     pub(crate) fn new(window_bytes: u64, checked: bool, cache: PipelineCache) -> Pipelines {
         let mut checks = wgpu::ShaderRuntimeChecks::checked();
         checks.bounds_checks = checked;
@@ -188,7 +189,7 @@ impl Pipelines {
     }
 
     fn layout(&self, device: &wgpu::Device, variant: &Variant) -> Arc<Layout> {
-        let windows = |slot: &Slot| std::iter::repeat_n(slot.writable(), slot.unshared_windows() as usize);
+        let windows = |slot: &Slot| std::iter::repeat_n(slot.is_writable(), slot.unshared_windows() as usize);
         let key: SmallVec<[bool; 8]> = variant.slots.iter().flat_map(windows).collect();
         if let Some(layout) = self.layouts.read().get(&key) {
             return layout.clone();
@@ -209,8 +210,8 @@ impl Layout {
             }
         };
         let mut entries = vec![entry(0, wgpu::BufferBindingType::Uniform, true)];
-        for (at, &written) in written.iter().enumerate() {
-            entries.push(entry(at + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
+        for (index, &written) in written.iter().enumerate() {
+            entries.push(entry(index + 1, wgpu::BufferBindingType::Storage { read_only: !written }, false));
         }
         let bind_group = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });

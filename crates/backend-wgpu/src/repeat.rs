@@ -33,25 +33,25 @@ fn write<'a>(
     names: &mut Vec<Name<'a>>,
     output: &mut String,
 ) {
-    let mut at = 0;
-    while let Some(line) = lines.get(at) {
-        at += 1;
+    let mut next = 0;
+    while let Some(line) = lines.get(next) {
+        next += 1;
         let (directive, arguments) = line.trim().split_once(' ').unwrap_or_default();
         match directive {
             "#repeat" => {
                 let (name, count) = arguments.split_once(' ').expect("#repeat has a name and a count");
-                let body = body(&lines[at..]);
+                let body = body(&lines[next..]);
                 for number in 0..value(count, names) {
                     names.push((name, number));
                     write(body, blocks, names, output);
                     names.pop();
                 }
-                at += body.len() + 1;
+                next += body.len() + 1;
             }
             "#block" => {
-                let body = body(&lines[at..]);
+                let body = body(&lines[next..]);
                 blocks.push((arguments, body));
-                at += body.len() + 1;
+                next += body.len() + 1;
             }
             "#inline" => {
                 let block = blocks.iter().rposition(|(name, _)| *name == arguments);
@@ -108,8 +108,8 @@ fn value(expression: &str, names: &[Name<'_>]) -> usize {
 /// Splits an expression at these operators and combines the operands from left to right.
 fn fold(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> usize {
     let (mut output, mut operator) = (0, '+');
-    for piece in text.split_inclusive(operators) {
-        let number = operand(piece.strip_suffix(operators).unwrap_or(piece).trim());
+    for term in text.split_inclusive(operators) {
+        let number = operand(term.strip_suffix(operators).unwrap_or(term).trim());
         output = match operator {
             '+' => output + number,
             '-' => output - number,
@@ -117,7 +117,7 @@ fn fold(text: &str, operators: [char; 3], operand: impl Fn(&str) -> usize) -> us
             '/' => output / number,
             _ => output % number,
         };
-        operator = piece.chars().next_back().unwrap_or('+');
+        operator = term.chars().next_back().unwrap_or('+');
     }
     output
 }

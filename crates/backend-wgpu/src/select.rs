@@ -38,6 +38,7 @@ fn created_dtype(op: &Op) -> Option<DType> {
     }
 }
 
+/// Returns whether the dtype is an integer of 16 or 8 bits that is computed in 32 bits.
 fn is_narrow(dtype: DType) -> bool {
     matches!(dtype, DType::I16 | DType::I8 | DType::U16)
 }

@@ -52,7 +52,7 @@ impl Access {
     }
 
     /// Returns whether the tensor is declared as an array of vec4.
-    fn by_vec4(self) -> bool {
+    fn is_vec4(self) -> bool {
         matches!(self, Access::ReadVec4 | Access::ReadHalfVec4 | Access::WriteVec4)
     }
 }
@@ -187,12 +187,12 @@ impl Slot {
     }
 
     /// Returns whether its memory is bound for writing.
-    pub(crate) fn writable(&self) -> bool {
+    pub(crate) fn is_writable(&self) -> bool {
         self.access.binds_read_write() || self.store == StorageFormat::Atomic
     }
 
     /// Returns whether its words are changed by atomic operations.
-    fn atomic(&self) -> bool {
+    fn is_atomic(&self) -> bool {
         self.store == StorageFormat::Atomic || (self.access == Access::Scattered && self.store.per_word() > 1)
     }
 
@@ -207,7 +207,7 @@ impl Slot {
         match (self.access, self.store) {
             (Access::ReadHalfVec4, _) => ("vec4<f16>", 8),
             (Access::CooperativeAccumulator, _) => ("f32", 4),
-            (access, store) if access.by_vec4() => {
+            (access, store) if access.is_vec4() => {
                 [("vec4<u32>", 16), ("vec2<u32>", 8), ("u32", 4)][store.per_word() / 2]
             }
             (_, StorageFormat::I64 | StorageFormat::U64) => ("vec2<u32>", 8),
@@ -217,7 +217,7 @@ impl Slot {
 
     /// Returns the type of an element's bits.
     fn element_type(&self) -> &'static str {
-        if self.access.by_vec4() { "u32" } else { self.word_type() }
+        if self.access.is_vec4() { "u32" } else { self.word_type() }
     }
 
     /// Appends the declarations of the slot and its functions to `text`. `binding` is the index of
@@ -235,7 +235,7 @@ impl Slot {
         if self.access == Access::CooperativeAccumulator {
             return;
         }
-        if self.access.by_vec4() {
+        if self.access.is_vec4() {
             return self.declare_vec4(text);
         }
         self.declare_reads(text);
@@ -250,12 +250,13 @@ impl Slot {
     fn declare_bindings(&self, binding: usize, text: &mut String) {
         let Slot { store, .. } = *self;
         let name = self.name.wgsl();
-        let word = if self.atomic() { "atomic<u32>" } else { self.word_type() };
-        let mode = if self.writable() { "read_write" } else { "read" };
+        let word = if self.is_atomic() { "atomic<u32>" } else { self.word_type() };
+        let mode = if self.is_writable() { "read_write" } else { "read" };
         for window in 0..self.unshared_windows() {
             let array = window_name(name, window);
-            let at = binding + window as usize;
-            let _ = writeln!(text, "@group(0) @binding({at}) var<storage, {mode}> {array}: array<{word}>;");
+            let index = binding + window as usize;
+            let _ =
+                writeln!(text, "@group(0) @binding({index}) var<storage, {mode}> {array}: array<{word}>;");
         }
         let per = store.per_word();
         let bits = self.element_type();
@@ -278,7 +279,7 @@ impl Slot {
             }
             text.push_str("} }\n");
         };
-        if !self.atomic() {
+        if !self.is_atomic() {
             function(&format!("load(w: u32) -> {bits}"), &|array| format!("return {array}[i];"));
             if self.access.binds_read_write() && self.access != Access::ReadAliased {
                 function(&format!("store(w: u32, v: {bits})"), &|array| format!("{array}[i] = v;"));
@@ -295,7 +296,7 @@ impl Slot {
     /// Returns the expression for the value of word `w`.
     fn load_expression(&self, w: &str) -> String {
         let name = self.name.wgsl();
-        match (self.windows, self.atomic()) {
+        match (self.windows, self.is_atomic()) {
             (1, false) => format!("{name}[{w}]"),
             (1, true) => format!("atomicLoad(&{name}[{w}])"),
             _ => format!("{name}_load({w})"),
@@ -306,7 +307,7 @@ impl Slot {
     /// words are not atomic.
     fn store_statement(&self, operation: &str, w: &str, value: &str) -> String {
         let name = self.name.wgsl();
-        match (self.windows, self.atomic()) {
+        match (self.windows, self.is_atomic()) {
             (1, false) => format!("{name}[{w}] = {value};"),
             (1, true) => format!("{operation}(&{name}[{w}], {value});"),
             (_, false) => format!("{name}_store({w}, {value});"),

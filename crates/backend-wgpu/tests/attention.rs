@@ -40,7 +40,7 @@ fn compare_all(q: &[usize], k: &[usize], v: &[usize], windows: &[Option<usize>])
     compare_in(&[DType::F16, DType::BF16], [q, k, v], windows);
 }
 
-/// As `compare_all`, for these dtypes.
+/// Compares in these dtypes, with every combination of causal mask and window.
 fn compare_in(dtypes: &[DType], [q, k, v]: [&[usize]; 3], windows: &[Option<usize>]) {
     cpu().seed(11);
     for &dtype in dtypes {
@@ -103,8 +103,9 @@ fn widths_between() {
     compare_all(&[1, 2, 70, 40], &[1, 1, 90, 40], &[1, 1, 90, 128], &[None]);
 }
 
-/// Heads wider than 128, of which an output takes several tiles: by whole products, also with few
-/// queries and with sums in parts, and, if rows are not whole vec4, element by element.
+/// Heads wider than 128, whose outputs need several tiles. Attention is then unfused matrix
+/// products, also with few queries and with split-KV or, if rows are not whole vec4, is computed
+/// element by element.
 #[test]
 fn wide_heads() {
     let dtypes = [DType::F32, DType::F16, DType::BF16];
@@ -143,7 +144,7 @@ fn slices_of_one_tensor() {
     cpu().seed(12);
     for dtype in [DType::F16, DType::BF16] {
         compare(&[random(&[2, 70, 3, 2, 64], 1.0, dtype).unwrap()], |x| {
-            let part = |at| x[0].select(2, at)?.transpose(1, 2);
+            let part = |index| x[0].select(2, index)?.transpose(1, 2);
             Ok(vec![attend([&part(0)?, &part(1)?, &part(2)?], AttentionOptions::default())?])
         });
     }
@@ -187,8 +188,8 @@ fn magnitudes_of_rows() {
     }
 }
 
-/// Columns of values that are small relative to others: f16 values with a common power of two would
-/// lose them.
+/// Some columns of v are much smaller than the others: f16 numbers that share a power of two with
+/// the others would lose them.
 #[test]
 fn magnitudes_of_columns() {
     cpu().seed(15);
@@ -213,7 +214,7 @@ fn magnitudes_of_columns() {
 fn non_finite_values() {
     let Some(adapter) = adapter() else { return };
     cpu().seed(16);
-    for (dtype, strange, which) in [
+    for (dtype, value, tensor) in [
         (DType::F16, f64::NAN, 1),
         (DType::BF16, f64::NAN, 0),
         (DType::BF16, f64::INFINITY, 2),
@@ -223,7 +224,7 @@ fn non_finite_values() {
         let marked = Tensor::iota(3 * 70 * 64, DType::I32, 0, 1, cpu()).unwrap();
         // The first element of head 1.
         let marked = marked.eq_scalar((70 * 64) as f64).unwrap().reshape([1, 3, 70, 64]).unwrap();
-        heads[which] = heads[which].masked_fill(&marked, strange).unwrap();
+        heads[tensor] = heads[tensor].masked_fill(&marked, value).unwrap();
         let on = |device: &Device| {
             let moved = heads.clone().map(|head| head.to_device(device).unwrap());
             attend([&moved[0], &moved[1], &moved[2]], AttentionOptions::default()).unwrap()
@@ -232,7 +233,7 @@ fn non_finite_values() {
         for head in 0..3 {
             let of = |y: &Tensor| y.narrow(1, head, 1).and_then(|head| head.contiguous()).unwrap();
             let compared = compare_tensors("y", &of(&found), &of(&expected));
-            assert!(compared.is_ok(), "{dtype} {strange} head {head}: {}", compared.unwrap_err());
+            assert!(compared.is_ok(), "{dtype} {value} head {head}: {}", compared.unwrap_err());
         }
     }
 }

@@ -99,19 +99,19 @@ fn results_of_other_dtypes() {
     }
 }
 
-/// Memory after a slice that is changed in place is unchanged.
+/// If a slice is changed in place, the memory before and after it is unchanged.
 #[test]
-fn neighbours_of_a_part_stay() {
+fn memory_around_a_slice_is_unchanged() {
     let Some([wgpu, _]) = devices() else { return };
     for dtype in ALL {
         let x = Tensor::ones([40_000], dtype, &wgpu).unwrap();
-        let part = x.narrow(0, 8, 20_001).unwrap();
-        part.fill_(3.0).unwrap();
-        part.add_(&part.detach()).unwrap();
+        let slice = x.narrow(0, 8, 20_001).unwrap();
+        slice.fill_(3.0).unwrap();
+        slice.add_(&slice.detach()).unwrap();
         let values = x.to_dtype(DType::F32).unwrap().to_vec::<f32>().unwrap();
-        for (at, value) in values.into_iter().enumerate() {
-            let expected = if (8..20_009).contains(&at) { 6.0 } else { 1.0 };
-            assert_eq!(value, expected, "element {at} of {dtype}");
+        for (element, value) in values.into_iter().enumerate() {
+            let expected = if (8..20_009).contains(&element) { 6.0 } else { 1.0 };
+            assert_eq!(value, expected, "element {element} of {dtype}");
         }
     }
 }
@@ -186,14 +186,14 @@ fn steps_of_large_parameters() {
 
 /// The number of elements of each parameter of a step. One parameter is small, and one does not
 /// consist of whole vec4.
-const TOGETHER: [usize; 12] =
+const PARAMETER_ELEMENTS: [usize; 12] =
     [16_384, 20_004, 16_388, 30_000, 16_384, 16_384, 16_400, 17_000, 16_384, 100, 20_001, 18_000];
 
 fn step_and_compare(wgpu: &Device, cpu: &Device, dtype: DType, op: &Op, hyper: &[f32], states: usize) {
     let random = |elements: usize, dtype| Tensor::randn([elements + 8], DType::F32, cpu)?.to_dtype(dtype);
     let hyper = Tensor::from_slice(hyper, hyper.len(), cpu).unwrap();
     let mut tensors = Vec::new();
-    for elements in TOGETHER {
+    for elements in PARAMETER_ELEMENTS {
         tensors.extend([random(elements, dtype).unwrap(), random(elements, dtype).unwrap()]);
         tensors.extend((0..states).map(|_| random(elements, DType::F32).unwrap().square().unwrap()));
     }
@@ -203,7 +203,7 @@ fn step_and_compare(wgpu: &Device, cpu: &Device, dtype: DType, op: &Op, hyper: &
             tensors.iter().map(|tensor| tensor.to_device(device)?.copy()).collect::<Result<_>>()?;
         let mut parts: Vec<Tensor> =
             whole.iter().map(|tensor| tensor.narrow(0, 4, tensor.elements() - 8)).collect::<Result<_>>()?;
-        for parameter in (0..TOGETHER.len()).rev() {
+        for parameter in (0..PARAMETER_ELEMENTS.len()).rev() {
             parts.insert(parameter * (2 + states) + 2, hyper.clone());
         }
         apply(op.clone(), &parts.iter().collect::<Vec<_>>())?;
@@ -236,7 +236,13 @@ fn conversions_of_16_bits() {
         };
         let (got, want) = (bits(&x.to_device(&wgpu).unwrap()), bits(x));
         let wrong = got.iter().zip(&want).position(|(got, want)| got != want);
-        assert_eq!(wrong, None, "{} to {dtype}: {:?}", x.dtype(), wrong.map(|at| (got[at], want[at])));
+        assert_eq!(
+            wrong,
+            None,
+            "{} to {dtype}: {:?}",
+            x.dtype(),
+            wrong.map(|index| (got[index], want[index]))
+        );
     };
     let all = (0..=u16::MAX).map(half::f16::from_bits).collect::<Vec<_>>();
     equal(&Tensor::from_vec(all, 1 << 16, &cpu).unwrap(), DType::F32);
@@ -254,8 +260,8 @@ fn conversions_of_16_bits() {
     equal(&numbers, DType::BF16);
 }
 
-/// Functions that have fewer terms for 16-bit results, for every 16-bit float: within one ulp of
-/// their values in double precision.
+/// Functions that have a version with fewer terms for 16-bit results: for every 16-bit float, they
+/// are within one ulp of their values in double precision.
 #[test]
 fn every_number_of_16_bits() {
     let Some([wgpu, cpu]) = devices() else { return };
@@ -286,7 +292,8 @@ fn every_number_of_16_bits() {
     }
 }
 
-/// Allows one ulp, and in addition an error of `rest`, or of the size of e^-87.
+/// Asserts that errors are at most one ulp plus the larger of `rest` and 1e-35, because results of
+/// exponentials below e^-87 are 0.
 fn within_an_ulp(op: &str, got: &Tensor, want: &Tensor, x: &Tensor, rest: f64) {
     let dtype = got.dtype();
     let [got, want, x] = [got, want, x].map(|tensor| tensor.to_vec_f64().unwrap());

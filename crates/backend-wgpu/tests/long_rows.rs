@@ -62,14 +62,14 @@ fn variance_of_non_finite_values() -> Result<()> {
     }
     let device = ternion_wgpu::device(0)?;
     for length in [1, 2, 5, 1000, 20_000] {
-        for at in [0, length / 2, length - 1] {
-            for strange in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+        for index in [0, length / 2, length - 1] {
+            for value in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
                 let mut row: Vec<f32> = (0..length).map(|number| (number % 7) as f32).collect();
-                row[at] = strange;
+                row[index] = value;
                 let x = Tensor::from_vec(row, [1, length], &device)?;
                 let found = [x.var(1, 0.0)?, x.std(1, 0.0)?, x.var(.., 0.0)?].map(|y| y.to_vec::<f32>());
                 for found in found {
-                    assert!(found?[0].is_nan(), "{strange} at {at} of {length}");
+                    assert!(found?[0].is_nan(), "{value} at index {index} of {length}");
                 }
             }
         }

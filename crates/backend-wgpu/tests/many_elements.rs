@@ -19,14 +19,14 @@ fn same<T: Element + PartialEq + std::fmt::Debug>(f: impl Fn(&Device) -> Result<
     let Some([wgpu, cpu]) = devices() else { return };
     let (ours, theirs) = (f(&wgpu).expect("on wgpu"), f(&cpu).expect("on the CPU"));
     assert_eq!(ours.len(), theirs.len());
-    for (at, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
+    for (output, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
         let (ours, theirs) = (ours.to_vec::<T>().expect("ours"), theirs.to_vec::<T>().expect("theirs"));
         let first = ours.iter().zip(&theirs).position(|(own, other)| own != other);
-        assert_eq!(ours.len(), theirs.len(), "output {at}");
+        assert_eq!(ours.len(), theirs.len(), "output {output}");
         assert_eq!(
             first.map(|index| (index, ours[index], theirs[index])),
             None,
-            "output {at} of {} elements",
+            "output {output} of {} elements",
             ours.len()
         );
     }
@@ -82,7 +82,7 @@ fn random_words_are_those_of_the_cpu() {
 }
 
 #[test]
-fn more_parts_than_a_launch_takes_are_joined() {
+fn more_parts_than_fit_in_one_launch_are_joined() {
     same::<u8>(|device| {
         let x = numbers(9_000, 251, device)?.to_dtype(DType::U8)?.reshape([30, 300])?;
         let parts: Vec<Tensor> =

@@ -1,5 +1,5 @@
-//! Products larger than one tile and sums in several parts, for which the op table is too small,
-//! compared with the CPU, if `TERNION_EXPECT` names wgpu.
+//! Compares products larger than one tile and products with split-K, for which the op table is too
+//! small, with the CPU, if `TERNION_EXPECT` names wgpu.
 
 use ternion_core::ops::conv_methods::Conv2dOptions;
 use ternion_core::{AttentionOptions, Causal, DType, Device, GradOptions, Result, Tensor, grad};
@@ -63,7 +63,7 @@ fn products_of_vec4() {
     // Flipped matrices.
     compare(&[&[128, 80], &[80, 128]], |x| x[0].flip(0)?.matmul(&x[1].flip(0)?));
     compare(&[&[80, 128], &[128, 80]], |x| x[0].flip(0)?.t()?.matmul(&x[1].flip(0)?.t()?));
-    // Epilogues, and long sums in parts.
+    // Epilogues, and long sums, which are split (split-K).
     compare(&[&[132, 48], &[48, 72], &[72]], |x| x[0].matmul(&x[1])?.add(&x[2])?.gelu());
     compare(&[&[68, 1024], &[1024, 72]], |x| x[0].matmul(&x[1]));
 }
@@ -75,7 +75,7 @@ fn products_of_many_tiles() {
 }
 
 #[test]
-fn long_sums_in_parts() {
+fn long_sums_are_split() {
     compare(&[&[40, 1500], &[1500, 50]], |x| x[0].matmul(&x[1]));
     compare(&[&[2, 3, 1100], &[2, 1100, 5]], |x| x[0].matmul(&x[1]));
     compare(&[&[1, 900], &[900, 300]], |x| x[0].matmul(&x[1]));
@@ -106,9 +106,9 @@ fn convolutions_of_few_rows() {
     compare(&[&[2, 6, 40, 41], &[6, 1, 3, 3], &[6]], |x| x[0].conv2d(&x[1], Some(&x[2]), padded(1, 1, 6)));
     compare(&[&[2, 6, 70, 41], &[12, 1, 3, 2]], |x| x[0].conv2d(&x[1], None, padded(3, 2, 6)));
     let backend: &ternion_wgpu::WgpuBackend = adapter.downcast().expect("not wrapped");
-    for what in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
-        let reached = |shader: &String| shader.contains("TILE=tile_few_rows") && shader.contains(what);
-        assert!(backend.shaders().iter().any(reached), "{what} was not reached");
+    for value in ["ROWS=1u", "ROWS=4u", "PIXEL=patch_pixel", "PIXEL=spread_pixel"] {
+        let reached = |shader: &String| shader.contains("TILE=tile_few_rows") && shader.contains(value);
+        assert!(backend.shaders().iter().any(reached), "{value} was not reached");
     }
 }
 
@@ -172,13 +172,13 @@ fn attention_of_vec4_of_all_layouts() {
         });
     }
     compare(&[&[2, 70, 3, 2, 64]], |x| {
-        let part = |at| x[0].select(2, at)?.transpose(1, 2);
+        let part = |index| x[0].select(2, index)?.transpose(1, 2);
         part(0)?.scaled_dot_product_attention(&part(1)?, &part(2)?, AttentionOptions::default())
     });
 }
 
-/// Queries that the mask or their position masks fully give 0 for any values, and do not contribute
-/// to gradients.
+/// Fully masked queries, by a mask or by their position, have outputs of 0 for any values, and do
+/// not contribute to gradients.
 #[test]
 fn attention_of_fully_masked_queries() -> Result<()> {
     let Some(adapter) = adapter() else { return Ok(()) };
@@ -208,7 +208,10 @@ fn attention_of_fully_masked_queries() -> Result<()> {
                     // their values.
                     let right =
                         |actual: &f32| if fully_masked { *actual == 0.0 } else { !actual.is_finite() };
-                    assert!(row.iter().all(right), "line {line} of {lines}, blind {fully_masked}: {row:?}");
+                    assert!(
+                        row.iter().all(right),
+                        "line {line} of {lines}, fully masked: {fully_masked}: {row:?}"
+                    );
                 }
             }
         }

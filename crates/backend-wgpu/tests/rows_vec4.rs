@@ -168,25 +168,25 @@ fn targets(rows: usize, classes: usize, device: &Device) -> Result<Tensor> {
 fn losses() {
     for ([rows, classes], edges) in [([300, 1000], "EDGES=false"), ([70, 4001], "EDGES=true")] {
         let shapes: &[&[usize]] = &[&[rows, classes]];
-        let foreseen: [&[&str]; 2] =
+        let with_grad: [&[&str]; 2] =
             [&[edges, "ELEMENTS=1u", "SUMS=1u"], &[edges, "SKIPS=loss_update_skips"]];
         for scale in [1.0, 3.0] {
-            compare(shapes, EXPONENTIALS, &foreseen, |x| {
+            compare(shapes, EXPONENTIALS, &with_grad, |x| {
                 x[0].cross_entropy(&targets(rows, classes, x[0].device())?)?.mul_scalar(scale)
             });
         }
-        let edge_shaders: [&[&str]; 2] = [&[edges, "ELEMENTS=1u", "SUMS=0u"], &[edges, "ELEMENTS=0u"]];
+        let separate: [&[&str]; 2] = [&[edges, "ELEMENTS=1u", "SUMS=0u"], &[edges, "ELEMENTS=0u"]];
         for label_smoothing in [0.0, 0.1] {
             let options =
                 CrossEntropyOptions { label_smoothing, reduction: Reduction::None, ..Default::default() };
-            compare(shapes, EXPONENTIALS, &edge_shaders, |x| {
+            compare(shapes, EXPONENTIALS, &separate, |x| {
                 x[0].cross_entropy_with(&targets(rows, classes, x[0].device())?, options)
             });
         }
     }
 }
 
-/// A function of rows with infinities and NaN.
+/// An op, applied to a matrix of rows.
 type TensorFunction = fn(&Tensor) -> Result<Tensor>;
 
 /// Rows of the largest finite numbers, such as an additive mask produces in a fully masked row.
@@ -216,7 +216,8 @@ fn rows_of_the_largest_numbers() {
     }
 }
 
-/// Rows with infinities and NaN give the same as on the CPU, and do not affect adjacent rows.
+/// Rows with infinities and NaN give the same results as on the CPU, and do not affect adjacent
+/// rows.
 #[test]
 fn rows_that_are_not_finite() {
     let functions: [(TensorFunction, &str, &[&str]); 5] = [
@@ -236,10 +237,13 @@ fn rows_that_are_not_finite() {
                     y.to_dtype(DType::F32)?.to_vec::<f32>()
                 };
                 let (ours, theirs) = (values(&wgpu).unwrap(), values(&cpu).unwrap());
-                for (at, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
+                for (element, (ours, theirs)) in ours.into_iter().zip(theirs).enumerate() {
                     let near = ours == theirs || (ours - theirs).abs() <= 1e-2 * theirs.abs() + 1e-6;
                     let both_nan = ours.is_nan() && theirs.is_nan();
-                    assert!(near || both_nan, "{with:?} {dtype}, element {at}: {ours}, expected {theirs}");
+                    assert!(
+                        near || both_nan,
+                        "{with:?} {dtype}, element {element}: {ours}, expected {theirs}"
+                    );
                 }
             }
             assert!(reached(&wgpu, file, with), "{file} with {with:?}");
@@ -251,7 +255,7 @@ fn rows_that_are_not_finite() {
 /// with some -infinity.
 fn non_finite_rows(classes: usize, dtype: DType, device: &Device) -> Result<Tensor> {
     let rows = 270;
-    let mut numbers: Vec<f32> = (0..rows * classes).map(|at| ((at * 37) % 101) as f32 / 16.0).collect();
+    let mut numbers: Vec<f32> = (0..rows * classes).map(|index| ((index * 37) % 101) as f32 / 16.0).collect();
     numbers[2 * classes + 77] = f32::NAN;
     numbers[5 * classes + 78] = f32::INFINITY;
     numbers[8 * classes..9 * classes].fill(f32::NEG_INFINITY);
@@ -264,7 +268,7 @@ fn loss_gradient(x: &Tensor, reduction: Reduction) -> Result<Tensor> {
     let target = Tensor::full([x.dims()[0]], 60i64, DType::I64, x.device())?;
     let loss = x.cross_entropy_with(&target, CrossEntropyOptions { reduction, ..Default::default() })?;
     let gradients = loss.sum_all()?.backward()?;
-    Ok(gradients.get(&x).expect("asked for").clone())
+    Ok(gradients.get(&x).expect("requested").clone())
 }
 
 /// Reductions that read vec4: of rows of one thread, of a fraction of a subgroup and of several

@@ -33,7 +33,8 @@ fn target() -> Result<Target> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let devices = if first_is_software() { threads.min(DEVICES) } else { 1 };
     let others: Result<Vec<Device>> = (1..devices).map(|_| ternion_wgpu::device(0)).collect();
-    let what = device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
+    let description =
+        device.downcast().map(ternion_wgpu::WgpuBackend::description).unwrap_or_default().to_string();
     let brief = first_is_software() && !suite::is_full_table();
-    Ok(Target::new(device).described(what).several(others?).reduced_compositions(brief))
+    Ok(Target::new(device).described(description).several(others?).reduced_compositions(brief))
 }

@@ -17,7 +17,7 @@ fn backend(device: &Device) -> &WgpuBackend {
 
 /// The relative difference allowed between the clocks of device and host: oscillators differ by far
 /// less.
-const CLOCKS: f64 = 0.02;
+const CLOCK_TOLERANCE: f64 = 0.02;
 
 /// Queues `count` launches over a million elements.
 fn fill(x: &Tensor, count: usize) -> Result<()> {
@@ -77,8 +77,11 @@ fn times_agree_with_the_clock_of_the_host() -> Result<()> {
     })?;
     let passed = timer.milliseconds()?;
     let [least, most] = [rest, begun.elapsed()].map(|time| time.as_secs_f64() * 1e3);
-    assert!(passed >= least * (1.0 - CLOCKS), "{passed} ms, with a rest of {least} ms between the marks");
-    assert!(passed <= most * (1.0 + CLOCKS), "{passed} ms, of {most} ms that the host saw");
+    assert!(
+        passed >= least * (1.0 - CLOCK_TOLERANCE),
+        "{passed} ms, with a rest of {least} ms between the events"
+    );
+    assert!(passed <= most * (1.0 + CLOCK_TOLERANCE), "{passed} ms, of {most} ms that the host saw");
     Ok(())
 }
 
@@ -87,12 +90,12 @@ fn a_missing_event_is_an_error() {
     let Some(device) = adapter() else { return };
     let timer = backend(&device).timer();
     let expected = "timer: expected calls of begin and end, one of them is missing";
-    let message = || timer.milliseconds().expect_err("a mark is missing").to_string();
+    let message = || timer.milliseconds().expect_err("an event is missing").to_string();
     assert_eq!(message(), expected);
-    timer.begin().expect("marks");
+    timer.begin().expect("the event is queued");
     assert_eq!(message(), expected);
-    timer.end().expect("marks");
-    assert!(timer.milliseconds().expect("both marks exist") >= 0.0);
+    timer.end().expect("the event is queued");
+    assert!(timer.milliseconds().expect("both events exist") >= 0.0);
 }
 
 #[test]
@@ -106,9 +109,9 @@ fn bytes_are_copied_after_queued_launches() {
     let mut found = [9; 12];
     device.backend().download(&to, 0, &mut found).expect("downloads");
     assert_eq!(found, [1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0]);
-    let message = |bytes| copy(bytes).expect_err("refused").to_string();
+    let message = |bytes| copy(bytes).expect_err("rejected").to_string();
     assert_eq!(message(6), "copy: expected a multiple of 4 bytes, got 6");
     assert!(message(16).contains("16 bytes from byte 0 on, in a buffer of 12 bytes"), "{}", message(16));
-    let twice = backend(&device).copy_bytes(&from, &from, 8).expect_err("refused").to_string();
+    let twice = backend(&device).copy_bytes(&from, &from, 8).expect_err("rejected").to_string();
     assert_eq!(twice, "copy: expected two buffers, got one");
 }

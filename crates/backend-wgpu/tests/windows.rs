@@ -45,7 +45,7 @@ fn compare_on(narrow: &Device, shapes: &[&[usize]], f: impl Fn(&[Tensor]) -> Res
 
 /// Returns `count` unordered positions below `size`, on the device of the other tensor.
 fn positions(count: usize, size: usize, like: &Tensor) -> Result<Tensor> {
-    let numbers = (0..count).map(|at| ((at * 7919 + at * at) % size) as i64).collect();
+    let numbers = (0..count).map(|index| ((index * 7919 + index * index) % size) as i64).collect();
     Tensor::from_vec(numbers, [count], like.device())
 }
 
@@ -111,7 +111,7 @@ fn attention_of_a_few_heads_at_a_time() {
     let backend: &ternion_wgpu::WgpuBackend = narrow.downcast().expect("not wrapped");
     assert!(
         backend.shaders().iter().any(|shader| shader.contains("STEP=tile_of_score_grads")),
-        "not by products"
+        "attention is fused"
     );
 }
 
@@ -144,7 +144,7 @@ fn norms_of_many_tensors() {
 /// Returns a parameter after a step of AdamW.
 fn stepped(device: &Device) -> Result<Vec<f32>> {
     let numbers = |scale: f32| {
-        let values = (0..1500).map(|at| ((at % 37) as f32 - 18.5) * scale).collect();
+        let values = (0..1500).map(|index| ((index % 37) as f32 - 18.5) * scale).collect();
         Tensor::from_vec(values, [1500], device)
     };
     let hyper = Tensor::from_vec(vec![0.1f32, 1.0, 0.1, 0.03], [4], device)?;

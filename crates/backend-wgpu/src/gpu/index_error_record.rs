@@ -37,7 +37,7 @@ impl Gpu {
 /// Creates the record of indices out of range, initialized to zeros.
 pub(super) fn create_index_error_record(device: &wgpu::Device) -> WgpuMemory {
     WgpuMemory::of_buffer(device.create_buffer(&wgpu::BufferDescriptor {
-        label: Some("faults"),
+        label: Some("index errors"),
         size: (index_errors::WORDS * 4) as u64,
         usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
         mapped_at_creation: false,

@@ -22,7 +22,7 @@ pub struct Timer {
 #[derive(Debug)]
 enum Events {
     Device(Timestamps),
-    /// When the first event was reached, and the time from then to the second event.
+    /// When the host reached the first event, and the time from then to the second event.
     Host(Mutex<(Option<Instant>, Option<Duration>)>),
 }
 
@@ -30,6 +30,7 @@ enum Events {
 #[derive(Debug)]
 struct Timestamps {
     queries: wgpu::QuerySet,
+    /// The buffer to which the timestamps of `queries` are copied.
     resolved: wgpu::Buffer,
     nanoseconds_per_tick: f64,
     /// Which timestamps were requested. The host must not wait for one that was not requested.
@@ -39,7 +40,7 @@ struct Timestamps {
 const BEGIN: u32 = 0;
 const END: u32 = 1;
 
-/// Two timestamps of 64 bits.
+/// Size of two timestamps of 64 bits, in bytes.
 const BYTES: usize = 16;
 
 fn missing_event() -> Error {

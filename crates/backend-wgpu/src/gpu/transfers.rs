@@ -135,29 +135,30 @@ impl Gpu {
     /// Copies the bytes of all downloads to the host. Downloads that fit in one staging buffer
     /// share a single wait.
     pub(crate) fn download_all(&self, downloads: &mut [Download<'_>]) -> Result<()> {
-        let mut pieces = Vec::with_capacity(downloads.len());
+        let mut chunks = Vec::with_capacity(downloads.len());
         let mut slices = Vec::with_capacity(downloads.len());
         for download in downloads {
             let memory = within("download", download.from, download.offset_bytes, download.host.len())?;
-            for (chunk, host) in download.host.chunks_mut(MAX_STAGING_BYTES).enumerate() {
-                let offset_bytes = download.offset_bytes + chunk * MAX_STAGING_BYTES;
-                let piece = Download { from: download.from, offset_bytes, host };
-                slices.push(StagingSlice::of(memory, &piece));
-                pieces.push(piece);
+            for (index, host) in download.host.chunks_mut(MAX_STAGING_BYTES).enumerate() {
+                let offset_bytes = download.offset_bytes + index * MAX_STAGING_BYTES;
+                let chunk = Download { from: download.from, offset_bytes, host };
+                slices.push(StagingSlice::of(memory, &chunk));
+                chunks.push(chunk);
             }
         }
         self.check_index_errors()?;
         let mut begin = 0;
-        while begin < pieces.len() {
-            let fits = count_joined(&slices[begin..]);
-            let words = self.read(&slices[begin..begin + fits], false)?;
+        while begin < chunks.len() {
+            let joined = count_joined(&slices[begin..]);
+            let words = self.read(&slices[begin..begin + joined], false)?;
             let mut from = 0;
-            for (slice, piece) in slices[begin..begin + fits].iter().zip(&mut pieces[begin..begin + fits]) {
-                let first = from + piece.offset_bytes - slice.offset as usize;
-                piece.host.copy_from_slice(&words[first..first + piece.host.len()]);
+            for (slice, chunk) in slices[begin..begin + joined].iter().zip(&mut chunks[begin..begin + joined])
+            {
+                let first = from + chunk.offset_bytes - slice.offset as usize;
+                chunk.host.copy_from_slice(&words[first..first + chunk.host.len()]);
                 from += slice.length as usize;
             }
-            begin += fits;
+            begin += joined;
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ use ternion_core::geometry::padded_axes;
 use ternion_core::{Error, MAX_RANK, Op, Result};
 
 /// Maximum number of tensors of one launch of concat.wgsl.
-const PARTS: usize = 7;
+const MAX_PARTS: usize = 7;
 
 /// The parameters of pad.wgsl.
 #[repr(C)]
@@ -42,7 +42,7 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
-    let [(to, y_offset), (origin, x_offset)] = [gpu.bind(call.name, y)?, gpu.bind(call.name, x)?];
+    let [(y_binding, y_offset), (x_binding, x_offset)] = [gpu.bind(call.name, y)?, gpu.bind(call.name, x)?];
     let axes = padded_axes(&pad.amounts, x.layout, y.layout);
     let [low, high] = words(pad.value.bits(x.dtype));
     let mut parameters = Padding {
@@ -56,19 +56,19 @@ pub(crate) fn run_pad(op: &Op, call: &Call<'_>) -> Result<()> {
         inner: [1; MAX_RANK],
         space: Space::EMPTY,
     };
-    for (at, axis) in axes.iter().enumerate() {
-        parameters.before[at] = axis.before as u32;
-        parameters.inner[at] = axis.inner as u32;
-        parameters.space.sizes[at] = axis.padded as u32;
-        parameters.space.strides[0][at] = axis.y_stride as u32;
-        parameters.space.strides[1][at] = axis.x_stride as u32;
+    for (index, axis) in axes.iter().enumerate() {
+        parameters.before[index] = axis.before as u32;
+        parameters.inner[index] = axis.inner as u32;
+        parameters.space.sizes[index] = axis.padded as u32;
+        parameters.space.strides[0][index] = axis.y_stride as u32;
+        parameters.space.strides[1][index] = axis.x_stride as u32;
     }
     let store = StorageFormat::bits_of(y.dtype);
     let writing = Writing::of(y, store);
     let value = if y.dtype.size() == 8 { PadValue::Wide } else { PadValue::Narrow };
     let variant = Variant::new(Shader::Pad, Class::Byte).fill(ElementResult::Pad).fill(value);
     let variant = writing.slot(variant).slot(SlotName::X, store, Access::Read);
-    let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
+    let launch = Launch { variant, bindings: smallvec![y_binding, x_binding], groups: writing.groups() };
     gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
 
@@ -85,7 +85,7 @@ struct Concatenation {
     part_offsets: [u32; MAX_RANK],
     sizes: [u32; MAX_RANK],
     strides: [u32; MAX_RANK],
-    part_strides: [[u32; MAX_RANK]; PARTS],
+    part_strides: [[u32; MAX_RANK]; MAX_PARTS],
 }
 
 pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
@@ -94,7 +94,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
     let parts: SmallVec<[View<'_>; 8]> =
         call.inputs.iter().copied().filter(|part| part.layout.elements() > 0).collect();
     let mut start = 0;
-    for chunk in parts.chunks(PARTS) {
+    for chunk in parts.chunks(MAX_PARTS) {
         let end = start + chunk.iter().map(|part| part.layout.shape().dim(concat.axis)).sum::<usize>();
         let part_layout = y.layout.slice(concat.axis, start, end as isize, 1)?;
         concatenate(call, concat.axis, &View { layout: &part_layout, ..*y }, chunk)?;
@@ -107,7 +107,7 @@ pub(crate) fn run_concat(op: &Op, call: &Call<'_>) -> Result<()> {
 fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, StorageFormat::bits_of(y.dtype));
     let axes = joined_axes(axis, y.layout, parts.iter().map(|part| part.layout));
-    let (to, y_offset) = gpu.bind(op, y)?;
+    let (y_binding, y_offset) = gpu.bind(op, y)?;
     let mut parameters = Concatenation {
         launched: 0,
         count: y.layout.elements() as u32,
@@ -118,21 +118,21 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         part_offsets: [0; MAX_RANK],
         sizes: [1; MAX_RANK],
         strides: [0; MAX_RANK],
-        part_strides: [[0; MAX_RANK]; PARTS],
+        part_strides: [[0; MAX_RANK]; MAX_PARTS],
     };
-    for (at, joined_axis) in axes.iter().enumerate() {
-        parameters.sizes[at] = joined_axis.size as u32;
-        parameters.strides[at] = joined_axis.strides[0] as u32;
+    for (index, joined_axis) in axes.iter().enumerate() {
+        parameters.sizes[index] = joined_axis.size as u32;
+        parameters.strides[index] = joined_axis.strides[0] as u32;
         for (part, stride) in joined_axis.strides[1..].iter().enumerate() {
-            parameters.part_strides[part][at] = *stride as u32;
+            parameters.part_strides[part][index] = *stride as u32;
         }
     }
     let writing = Writing::of(y, store);
     let mut variant = writing.slot(Variant::new(Shader::Concat, Class::Byte).fill(ElementResult::Concat));
-    let mut bindings = smallvec![to];
+    let mut bindings = smallvec![y_binding];
     let inner = axes.iter().find(|joined_axis| joined_axis.joins).map_or(1, |joined_axis| joined_axis.inner);
     let mut end = 0;
-    const NAMES: [SlotName; PARTS] = [
+    const NAMES: [SlotName; MAX_PARTS] = [
         SlotName::Part0,
         SlotName::Part1,
         SlotName::Part2,
@@ -141,15 +141,15 @@ fn concatenate(call: &Call<'_>, axis: usize, y: &View<'_>, parts: &[View<'_>]) -
         SlotName::Part5,
         SlotName::Part6,
     ];
-    for (at, name) in NAMES.into_iter().enumerate() {
-        let part = parts.get(at).unwrap_or(&parts[0]);
-        let (origin, offset) = gpu.bind(op, part)?;
+    for (index, name) in NAMES.into_iter().enumerate() {
+        let part = parts.get(index).unwrap_or(&parts[0]);
+        let (part_binding, offset) = gpu.bind(op, part)?;
         variant = variant.slot(name, store, Access::Read);
-        bindings.push(origin);
-        if at < parts.len() {
+        bindings.push(part_binding);
+        if index < parts.len() {
             end += part.layout.shape().dim(axis) * inner;
-            parameters.ends[at] = end as u32;
-            parameters.part_offsets[at] = offset;
+            parameters.ends[index] = end as u32;
+            parameters.part_offsets[index] = offset;
         }
     }
     gpu.launch(op, Launch { variant, bindings, groups: writing.groups() }, bytemuck::bytes_of(&parameters))

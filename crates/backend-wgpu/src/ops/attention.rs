@@ -4,28 +4,31 @@
 mod cooperative;
 mod gemm;
 mod inputs;
+mod tile_layout;
 
 use super::matmul::is_vec4_aligned;
 use crate::call::Call;
 use crate::gpu::{Binding, Launch};
 use crate::names::{
-    Constant, Fill, LeftElement, LeftRow, LeftWords, LogSumErrorPut, MaskMode, MatrixElement, MatrixIndex,
-    MatrixWords, OtherPut, OtherPutPair, OtherPutVec4, RightElement, RightRow, RightWords, SlotName, Switch,
+    Constant, Fill, LeftElement, LeftRow, LeftWords, MaskMode, MatrixElement, MatrixIndex, MatrixWords,
+    RightElement, RightRow, RightWords, SlotName, StoreLseError, StoreOther, StoreOtherPair, StoreOtherVec4,
+    Switch,
 };
 use crate::pipelines::Variant;
 use crate::shaders::{Class, Shader};
 use crate::slots::{Access, Slot, StorageFormat};
 use crate::space::Space;
 use bytemuck::{Pod, Zeroable};
-use gemm::UntiledAttention;
+use gemm::UnfusedAttention;
 pub(crate) use inputs::select;
 use inputs::{Vec4Copies, has_wide_heads};
 use smallvec::SmallVec;
 use ternion_core::backend::View;
 use ternion_core::ops::attention::{Attention, AttentionConfig, AttentionGrad};
 use ternion_core::{DType, Error, Op, Result};
+use tile_layout::{FORWARD_TILES, GRAD_TILES, TileLayout};
 
-/// Rows and columns of a tile of outputs.
+/// Rows of a tile of outputs; also its columns, unless one tile has all columns (vec4 shaders).
 const TILE: usize = 64;
 /// Maximum width of rows in tile_vec4.wgsl.
 const MAX_WIDTH: usize = 128;
@@ -44,8 +47,10 @@ const MAX_LINES: usize = 1 << 29;
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
     sizes: Sizes,
+    /// First elements of q, k, v and y; of lse, mask and lse_error.
     offsets: [u32; 4],
     more_offsets: [u32; 4],
+    /// The strides of each tensor.
     q: [u32; 4],
     k: [u32; 4],
     v: [u32; 4],
@@ -59,11 +64,15 @@ struct Parameters {
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradParameters {
     sizes: Sizes,
+    /// Number of chunks of dk, which are followed by those of dv.
     key_chunks: u32,
+    /// Number of query heads.
     all_heads: u32,
     _padding: [u32; 2],
+    /// First elements of q, k, v and dy; of mask, `out` and `other`.
     offsets: [u32; 4],
     more_offsets: [u32; 4],
+    /// The strides of each tensor. `out` is dq or dk; `other` is dv.
     q: [u32; 4],
     k: [u32; 4],
     v: [u32; 4],
@@ -82,11 +91,15 @@ struct Sizes {
     keys: u32,
     head_dim: u32,
     value_dim: u32,
+    /// Heads of the output.
     heads: u32,
+    /// Number of query heads that share a key head.
     q_heads_per_kv: u32,
+    /// Tiles of an output along its columns, and along its rows.
     chunks: u32,
     tiles: u32,
     scale: f32,
+    /// A query attends to keys above position - `window_left` and below position + `window_right`.
     window_left: i32,
     window_right: i32,
 }
@@ -99,7 +112,9 @@ struct RowParameters {
     count: u32,
     rank: u32,
     width: u32,
+    /// First elements of dy, y and lse.
     offsets: [u32; 4],
+    /// Strides of dy and y along a row.
     steps: [u32; 4],
     space: Space,
 }
@@ -133,7 +148,7 @@ impl Sizes {
         })
     }
 
-    /// Returns the sizes for tiles as wide as the output.
+    /// Returns the sizes for tiles that have all columns of the output.
     fn in_one_chunk(self) -> Sizes {
         Sizes { chunks: 1, ..self }
     }
@@ -164,9 +179,10 @@ fn mask_mode(mask: Option<&View<'_>>) -> MaskMode {
     }
 }
 
-/// Returns whether tiles of vec4 support these tensors with `memory_vec4s` vec4 of workgroup
-/// memory. Each tensor must have rows of up to `max_width` elements that can be accessed as vec4.
-/// No tensor that is read may share a buffer with one that is written.
+/// Returns whether shaders that access vec4 support these tensors, and the device has
+/// `memory_vec4s` vec4 of workgroup memory. Each tensor must have rows of up to `max_width`
+/// elements that can be accessed as vec4. No tensor that is read may share a buffer with one that
+/// is written.
 fn supports_vec4(
     call: &Call<'_>,
     read: &[View<'_>],
@@ -219,7 +235,7 @@ impl<'a> Slots<'a> {
         read: Access,
         fourth: (SlotName, &View<'a>, Access),
     ) -> Result<[u32; 4]> {
-        let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
+        let [q, k, v] = [0, 1, 2].map(|input| &call.inputs[input]);
         Ok([
             self.bind(call, SlotName::Q, q, read)?,
             self.bind(call, SlotName::K, k, read)?,
@@ -243,16 +259,15 @@ impl<'a> Slots<'a> {
     }
 
     /// Sets the layout of tile_vec4.wgsl's tiles in workgroup memory, for outputs of this width.
-    /// `stride`: the distance from the operands of one step to those of the next one, in vec4.
-    fn fill_tiles(&mut self, width: usize, [operands, stride, matrix, all]: [u32; 4]) {
+    fn fill_tiles(&mut self, width: usize, tiles: TileLayout) {
         let is_wide = width > TILE;
         self.fill([
             Switch::Wide.is(is_wide),
             Constant::Vec4sAcross.is(if is_wide { 32 } else { 16 }),
-            Constant::OperandsAt.is(operands),
-            Constant::OperandsStride.is(stride),
-            Constant::MatrixAt.is(matrix),
-            Constant::TileMemory.is(all),
+            Constant::OperandsAt.is(tiles.operands_at),
+            Constant::OperandsStride.is(tiles.operands_stride),
+            Constant::MatrixAt.is(tiles.matrix_at),
+            Constant::TileMemory.is(tiles.size),
         ]);
     }
 
@@ -267,7 +282,7 @@ impl<'a> Slots<'a> {
     /// exists only with an additive mask. Returns the index of its first element.
     fn bind_error(&mut self, call: &Call<'a>) -> Result<u32> {
         let error = call.outputs.get(2);
-        self.fill([if error.is_some() { LogSumErrorPut::Error } else { LogSumErrorPut::None }.into()]);
+        self.fill([if error.is_some() { StoreLseError::Error } else { StoreLseError::None }.into()]);
         error.map_or(Ok(0), |error| self.bind(call, SlotName::LogSumExpError, error, Access::Scattered))
     }
 
@@ -304,7 +319,7 @@ fn run_forward(attention: &Attention, call: &Call<'_>) -> Result<()> {
     if let Some(packed) = &packed {
         packed.launch_forward(call, config)?;
     } else if let Some(products) =
-        UntiledAttention::of(call, config, inputs, outputs, call.inputs.get(3).copied())?
+        UnfusedAttention::of(call, config, inputs, outputs, call.inputs.get(3).copied())?
     {
         return products.launch_forward();
     }
@@ -327,7 +342,7 @@ fn launch_vec4<'a>(
 ) -> Result<()> {
     let mut slots = Slots::new(Shader::AttentionVec4);
     slots.select_groups(records);
-    slots.fill_tiles(width, [0, 656, 1088, FORWARD_VEC4S]);
+    slots.fill_tiles(width, FORWARD_TILES);
     slots.fill([
         LeftRow::Query.into(),
         LeftWords::Query.into(),
@@ -347,8 +362,8 @@ fn launch_forward<'a>(
     batch: usize,
     [read, written]: [Access; 2],
 ) -> Result<()> {
-    let [q, k, v] = [0, 1, 2].map(|at| &call.inputs[at]);
-    let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+    let [q, k, v] = [0, 1, 2].map(|input| &call.inputs[input]);
+    let [y, lse] = [0, 1].map(|output| call.outputs[output]);
     let mask = call.inputs.get(3);
     let offsets = slots.bind_operands(call, read, (SlotName::Y, &y, written))?;
     let lse_offset = slots.bind(call, SlotName::LogSumExp, &lse, Access::Scattered)?;
@@ -415,9 +430,11 @@ impl GradTarget {
     /// Returns the functions that write dv, if the launch computes it.
     fn store_functions(self) -> [Fill; 3] {
         match self {
-            GradTarget::Query => [OtherPut::Out.into(), OtherPutPair::Out.into(), OtherPutVec4::Out.into()],
+            GradTarget::Query => {
+                [StoreOther::Out.into(), StoreOtherPair::Out.into(), StoreOtherVec4::Out.into()]
+            }
             GradTarget::KeyAndValue => {
-                [OtherPut::Other.into(), OtherPutPair::Other.into(), OtherPutVec4::Other.into()]
+                [StoreOther::Other.into(), StoreOtherPair::Other.into(), StoreOtherVec4::Other.into()]
             }
         }
     }
@@ -436,33 +453,34 @@ fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let is_wide = has_wide_heads(call);
     let is_whole = call.inputs[5].layout.shape().dim(3).is_multiple_of(4);
     let copies = Vec4Copies::of(call, |input| (input < 3 && is_wide) || (input == 5 && is_whole))?;
-    run_gradient(attention, &Call { inputs: &copies.views(), ..*call })
+    run_backward(attention, &Call { inputs: &copies.views(), ..*call })
 }
 
-fn run_gradient(attention: &AttentionGrad, call: &Call<'_>) -> Result<()> {
+fn run_backward(attention: &AttentionGrad, call: &Call<'_>) -> Result<()> {
     let [batch, heads, queries, _] = call.inputs[0].layout.shape().to_array(call.name)?;
     let rows = batch * heads * queries;
+    // Two f32 for each row.
     let workspace = call.gpu.alloc(rows.max(1) * 8)?;
-    let row_numbers = call.gpu.workspace(call.name, &workspace)?;
-    launch_rows(call, row_numbers, rows)?;
+    let lse_and_delta = call.gpu.workspace(call.name, &workspace)?;
+    launch_rows(call, lse_and_delta, rows)?;
     let config = &attention.config;
-    let tensors = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let tensors = [0, 1, 2, 5].map(|input| call.inputs[input]);
     let packed = cooperative::pack(call, config, &tensors, call.outputs)?;
     if let Some(packed) = &packed {
-        packed.launch_gradients(call, config, row_numbers)?;
+        packed.launch_gradients(call, config, lse_and_delta)?;
     } else if let Some(products) =
-        UntiledAttention::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
+        UnfusedAttention::of(call, config, &tensors, call.outputs, call.inputs.get(6).copied())?
     {
-        return products.launch_gradients(row_numbers);
+        return products.launch_gradients(lse_and_delta);
     }
     let records = packed.as_ref().map(|packed| packed.records(call)).transpose()?;
-    launch_grad(call, config, row_numbers, records, GradTarget::Query)?;
-    launch_grad(call, config, row_numbers, records, GradTarget::KeyAndValue)
+    launch_gradient(call, config, lse_and_delta, records, GradTarget::Query)?;
+    launch_gradient(call, config, lse_and_delta, records, GradTarget::KeyAndValue)
 }
 
-/// Queues the shader that writes the log-sum-exp of each row, and its sum of `dy * y`, to
-/// `row_numbers`.
-fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Result<()> {
+/// Queues the shader that writes the log-sum-exp (lse) and the sum of `dy * y` (delta) of each row
+/// to `lse_and_delta`, `[batch, heads, queries, 2]`.
+fn launch_rows<'a>(call: &Call<'a>, lse_and_delta: Binding<'a>, rows: usize) -> Result<()> {
     let (dy, y, lse) = (call.inputs[5], call.inputs[3], call.inputs[4]);
     let [_, _, _, width] = y.layout.shape().to_array(call.name)?;
     let axes: Vec<(usize, Vec<i64>)> = (0..3)
@@ -473,7 +491,7 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
         .collect();
     let (space, rank) = Space::from_axes(&axes);
     let mut slots = Slots::new(Shader::AttentionGradRows);
-    slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Scattered, row_numbers);
+    slots.bind_memory(SlotName::LseAndDelta, StorageFormat::F32, Access::Scattered, lse_and_delta);
     let vec4 = [dy, y].iter().try_fold(true, |all, view| {
         let (_, offset) = call.gpu.bind(call.name, view)?;
         Ok::<_, Error>(all && is_vec4_aligned(view, offset, 3))
@@ -495,16 +513,16 @@ fn launch_rows<'a>(call: &Call<'a>, row_numbers: Binding<'a>, rows: usize) -> Re
     slots.launch(call, rows.div_ceil(GROUP_ROWS), bytemuck::bytes_of(&parameters))
 }
 
-/// Launches gradients, with tiles of vec4 if the tensors allow it. With `records`, which exist only
-/// if they do, it computes only the groups that the records reject.
-fn launch_grad<'a>(
+/// Launches the gradients of `target`, with vec4 access if the tensors allow it. With `records`,
+/// which exist only if they allow it, computes only the groups of heads that the records reject.
+fn launch_gradient<'a>(
     call: &Call<'a>,
     config: &AttentionConfig,
-    row_numbers: Binding<'a>,
+    lse_and_delta: Binding<'a>,
     records: Option<Binding<'a>>,
     target: GradTarget,
 ) -> Result<()> {
-    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|input| call.inputs[input]);
     let outputs = target.outputs(call);
     if outputs.iter().all(|out| out.layout.elements() == 0) {
         return Ok(());
@@ -517,32 +535,32 @@ fn launch_grad<'a>(
         let mut slots = Slots::new(Shader::AttentionGradVec4);
         slots.select_groups(records);
         let width = if target == GradTarget::Query { key_width } else { key_width.max(value_width) };
-        slots.fill_tiles(width, [1088, 0, 1088, GRAD_VEC4S]);
+        slots.fill_tiles(width, GRAD_TILES);
         slots.fill(target.vec4_operands());
         slots.fill([by_keys, Switch::HasMask.is(call.inputs.len() > 6)]);
         let access = [Access::ReadVec4, Access::WriteVec4];
-        return launch_tiles(call, slots, sizes.in_one_chunk(), row_numbers, target, access);
+        return launch_tiles(call, slots, sizes.in_one_chunk(), lse_and_delta, target, access);
     }
     let mut slots = Slots::new(Shader::AttentionGrad);
     slots.fill(target.operands());
     slots.fill([by_keys]);
     let chunks = outputs.iter().map(|out| out.layout.shape().dim(3).div_ceil(TILE) as u32).sum();
     let access = [Access::Read, Access::Scattered];
-    launch_tiles(call, slots, Sizes { chunks, ..sizes }, row_numbers, target, access)
+    launch_tiles(call, slots, Sizes { chunks, ..sizes }, lse_and_delta, target, access)
 }
 
 fn launch_tiles<'a>(
     call: &Call<'a>,
     mut slots: Slots<'a>,
     sizes: Sizes,
-    row_numbers: Binding<'a>,
+    lse_and_delta: Binding<'a>,
     target: GradTarget,
     [read, written]: [Access; 2],
 ) -> Result<()> {
-    let [q, k, v, dy] = [0, 1, 2, 5].map(|at| call.inputs[at]);
+    let [q, k, v, dy] = [0, 1, 2, 5].map(|input| call.inputs[input]);
     let (mask, outputs) = (call.inputs.get(6), target.outputs(call));
     let offsets = slots.bind_operands(call, read, (SlotName::Dy, &dy, read))?;
-    slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Read, row_numbers);
+    slots.bind_memory(SlotName::LseAndDelta, StorageFormat::F32, Access::Read, lse_and_delta);
     let mut more_offsets = [slots.bind_mask(call, mask)?, 0, 0, 0];
     for ((name, out), offset) in
         [SlotName::Out, SlotName::Other].into_iter().zip(outputs).zip(&mut more_offsets[1..])

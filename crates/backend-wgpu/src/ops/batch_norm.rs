@@ -70,8 +70,8 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
     let (gpu, name) = (call.gpu, call.name);
     let (x, dy, dx) = (&call.inputs[0], &call.inputs[3], &call.outputs[0]);
     let mut saved: Vec<Dense<'_>> = Vec::new();
-    for at in [Some(1), Some(2), affine.then_some(4)].into_iter().flatten() {
-        saved.push(Dense::input(gpu, name, &call.inputs[at])?);
+    for input in [Some(1), Some(2), affine.then_some(4)].into_iter().flatten() {
+        saved.push(Dense::input(gpu, name, &call.inputs[input])?);
     }
     let channels = x.layout.shape().dim(1);
     let workspace = gpu.alloc(2 * channels * x.dtype.size())?;
@@ -105,8 +105,8 @@ pub(crate) fn run_grad(op: &Op, call: &Call<'_>) -> Result<()> {
         )?;
     }
     rows.launch()?;
-    for (at, grad) in call.outputs[1..].iter().enumerate() {
-        let layout = dparameters.layout.slice(0, at, at as isize + 1, 1)?.squeeze(AxisSet::one(0));
+    for (row, grad) in call.outputs[1..].iter().enumerate() {
+        let layout = dparameters.layout.slice(0, row, row as isize + 1, 1)?.squeeze(AxisSet::one(0));
         copy(gpu, name, &View { layout: &layout, ..dparameters }, grad)?;
     }
     Ok(())

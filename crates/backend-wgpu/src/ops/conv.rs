@@ -51,7 +51,10 @@ struct Parameters {
 /// How the right operand is read from an image.
 #[derive(Clone, Copy, PartialEq)]
 enum Right {
+    /// The pixels of each patch.
     Patches,
+    /// The reverse, for the gradient of the input: the windows that contain a pixel. With a stride,
+    /// their pixels are spread apart, with zeros in between.
     Spread,
 }
 
@@ -71,11 +74,14 @@ struct Product<'a> {
     /// The sizes of the outer index of the columns, and of the outer index of the inner axis, in a
     /// group.
     outer: [usize; 2],
+    /// The sizes of the two spatial indices of the columns, and their steps in the image.
     columns: [usize; 2],
     column_steps: [usize; 2],
+    /// The same for the inner axis.
     inners: [usize; 2],
     inner_steps: [usize; 2],
     padding: [usize; 2],
+    /// Height and width of the image from which the right operand is read.
     image: [usize; 2],
     /// Axes of y, left and right along which groups of channels are concatenated.
     group_axes: [usize; 3],
@@ -204,10 +210,12 @@ impl<'a> Product<'a> {
         [self.rows, self.outer[0] * columns, self.outer[1] * inners, self.groups]
     }
 
+    /// Returns the number of rows that a thread computes with [`Tile::FewRows`].
     fn rows_of_thread(&self) -> usize {
         if self.rows == 1 { 1 } else { ROWS }
     }
 
+    /// Chooses the tile: see [`FEW_ROWS`].
     fn tiling(&self) -> Tiling {
         let sizes @ [m, n, k, groups] = self.sizes();
         let teams = m.div_ceil(self.rows_of_thread()) * groups;
@@ -225,8 +233,9 @@ impl<'a> Product<'a> {
         };
         let four = |[a, b]: [usize; 2], [c, d]: [usize; 2]| [a as u32, b as u32, c as u32, d as u32];
         let views = [&self.y, &self.left, &self.right];
-        let [y, left, right] = [0, 1, 2]
-            .map(|at| stride(views[at], self.group_axes[at]).wrapping_mul(self.group_sizes[at] as u32));
+        let [y, left, right] = [0, 1, 2].map(|tensor| {
+            stride(views[tensor], self.group_axes[tensor]).wrapping_mul(self.group_sizes[tensor] as u32)
+        });
         let bias_stride = self.bias.map_or(0, |bias| stride(&bias, 0));
         Parameters {
             launched: 0,
@@ -287,6 +296,7 @@ fn check(call: &Call<'_>, product: &Product<'_>) -> Result<()> {
     }
 }
 
+/// Queues the launches of a product.
 fn launch<'a>(call: &Call<'a>, product: &Product<'a>) -> Result<()> {
     if product.y.layout.elements() == 0 {
         return Ok(());

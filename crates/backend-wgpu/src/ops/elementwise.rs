@@ -65,11 +65,16 @@ impl Kernel {
 
     /// Adds the slots, y first, each with its access.
     fn slots(&self, variant: Variant, slots: impl Iterator<Item = (usize, Access)>) -> Variant {
-        slots.fold(variant, |variant, (at, access)| {
-            variant.slot([SlotName::Y, SlotName::A, SlotName::B, SlotName::C][at], self.stores[at], access)
+        slots.fold(variant, |variant, (tensor, access)| {
+            variant.slot(
+                [SlotName::Y, SlotName::A, SlotName::B, SlotName::C][tensor],
+                self.stores[tensor],
+                access,
+            )
         })
     }
 
+    /// Returns the kernel with another format of y.
     pub(crate) fn storing(self, y: StorageFormat) -> Kernel {
         let [_, a, b, c] = self.stores;
         Kernel { stores: [y, a, b, c], ..self }
@@ -146,7 +151,7 @@ fn scalar_variant(shader: &Kernel, layouts: &[&Layout]) -> (Variant, usize) {
     let dense = layouts[1..].iter().all(|layout| layout.is_contiguous());
     let variant =
         shader.variant(write).fill(if dense { ElementIndex::Contiguous } else { ElementIndex::Strided });
-    let slots = (0..layouts.len()).map(|at| (at, if at == 0 { access } else { Access::Read }));
+    let slots = (0..layouts.len()).map(|tensor| (tensor, if tensor == 0 { access } else { Access::Read }));
     // One more word, because the first element may be in the middle of a word.
     let words = count.div_ceil(per_word) + usize::from(per_word > 1);
     let threads = if access == Access::Words { words } else { count };
@@ -172,26 +177,26 @@ impl Vec4 {
     fn of(shader: &Kernel, parameters: &Parameters, views: &[View<'_>]) -> Option<Vec4> {
         let Parameters { count, rank, offsets, space, .. } = parameters;
         let last = *rank as usize - 1;
-        let wide = shader.stores[..views.len()]
+        let has_64_bit = shader.stores[..views.len()]
             .iter()
             .any(|store| matches!(store, StorageFormat::I64 | StorageFormat::U64));
         let is_ragged = last > 0 && space.sizes[last] % 4 != 0;
         // Indices beyond the last element are computed, too.
-        let countable = (MIN_VEC4_ELEMENTS..1 << 31).contains(&(*count as usize));
-        if wide || is_ragged || !countable {
+        let is_countable = (MIN_VEC4_ELEMENTS..1 << 31).contains(&(*count as usize));
+        if has_64_bit || is_ragged || !is_countable {
             return None;
         }
         let mut vec4_mask = 0;
-        for at in 0..views.len() {
-            let strides = &space.strides[at];
-            let aligned = offsets[at] % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0);
+        for tensor in 0..views.len() {
+            let strides = &space.strides[tensor];
+            let is_aligned = offsets[tensor] % 4 == 0 && strides[..last].iter().all(|stride| stride % 4 == 0);
             match strides[last] {
-                1 if aligned => vec4_mask |= 1 << at,
-                0 if at > 0 => {}
+                1 if is_aligned => vec4_mask |= 1 << tensor,
+                0 if tensor > 0 => {}
                 _ => return None,
             }
             // A buffer that is written is declared with the access of y.
-            if at > 0 && views[at].buffer.is(views[0].buffer) && vec4_mask >> at & 1 == 0 {
+            if tensor > 0 && views[tensor].buffer.is(views[0].buffer) && vec4_mask >> tensor & 1 == 0 {
                 return None;
             }
         }
@@ -208,13 +213,13 @@ impl Vec4 {
             .fill(ElementIndex::Vec4)
             .fill(Constant::Vec4Mask.is(self.vec4_mask))
             .fill(Constant::Rank.is(self.rank));
-        let slots = (0..tensors).map(|at| {
-            let access = match self.vec4_mask >> at & 1 {
-                _ if at == 0 => Access::WriteVec4,
+        let slots = (0..tensors).map(|tensor| {
+            let access = match self.vec4_mask >> tensor & 1 {
+                _ if tensor == 0 => Access::WriteVec4,
                 1 => Access::ReadVec4,
                 _ => Access::Read,
             };
-            (at, access)
+            (tensor, access)
         });
         let threads = count.div_ceil(if twice { 8 } else { 4 });
         (shader.slots(variant, slots), threads.div_ceil(GROUP))
@@ -252,6 +257,7 @@ pub(crate) fn views_of<'a>(call: &Call<'a>) -> Vec<View<'a>> {
     [call.outputs[0]].into_iter().chain(call.inputs.iter().copied()).collect()
 }
 
+/// Queues `shader` for the output and the inputs of a call.
 fn queue(call: &Call<'_>, shader: Kernel) -> Result<()> {
     launch(call.gpu, call.name, shader, &views_of(call))
 }

@@ -51,6 +51,7 @@ fn expand_index(axis: usize, index: &Layout, target: &Layout) -> Result<Layout> 
     Layout::new(*target.shape(), &strides[..target.shape().rank()], index.offset())
 }
 
+/// Queues gather.wgsl. `index` has the shape of the output.
 fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     let (gpu, op, x, y) = (call.gpu, call.name, &call.inputs[0], &call.outputs[0]);
     if y.layout.elements() == 0 {
@@ -73,7 +74,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
         .slot(SlotName::Index, StorageFormat::of(index.dtype), Access::Read)
         .slot(SlotName::X, store, Access::Read)
         .slot(SlotName::IndexErrors, StorageFormat::Atomic, Access::Scattered);
-    let [(to, y_offset), (positions, index_offset), (from, x_offset)] =
+    let [(y_binding, y_offset), (index_binding, index_offset), (x_binding, x_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, x)?];
     let size = x.layout.shape().dim(axis);
     let parameters = Parameters {
@@ -89,7 +90,7 @@ fn gather(call: &Call<'_>, axis: usize, index: &View<'_>) -> Result<()> {
     };
     let launch = Launch {
         variant,
-        bindings: smallvec![to, positions, from, gpu.index_error_record()],
+        bindings: smallvec![y_binding, index_binding, x_binding, gpu.index_error_record()],
         groups: writing.groups(),
     };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))

@@ -49,7 +49,7 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
     }
     let size = image(op, pixels)?;
     let [vertical, horizontal] = window_axes(op, window, size, window.output_size(op, size)?)?;
-    let [(to, y_offset), (origin, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, x)?];
+    let [(y_binding, y_offset), (x_binding, x_offset)] = [gpu.bind(op, y)?, gpu.bind(op, x)?];
     let parameters = Parameters {
         launched: 0,
         count: count as u32,
@@ -64,6 +64,6 @@ fn launch(call: &Call<'_>, window: &Window, pixels: &View<'_>, result: ElementRe
     let writing = Writing::of(y, store);
     let variant = writing.slot(Variant::new(Shader::Im2col, store.class()).fill(result));
     let variant = variant.slot(SlotName::X, store, Access::Read);
-    let launch = Launch { variant, bindings: smallvec![to, origin], groups: writing.groups() };
+    let launch = Launch { variant, bindings: smallvec![y_binding, x_binding], groups: writing.groups() };
     gpu.launch(op, launch, bytemuck::bytes_of(&parameters))
 }

@@ -75,6 +75,7 @@ const UPDATE: LossKernel = LossKernel {
 const SUMS: RegisterTemplate =
     RegisterTemplate::Exponentials { skips: RowSkips::Nothing, sums: Some(RowShiftedSum::Loss) };
 
+/// Returns how the gradient of a row in registers is computed.
 const fn gradient_in_registers(
     template: RegisterTemplate,
     prepare: Prepare,
@@ -101,10 +102,12 @@ struct LossOptions {
     label_smoothing: f64,
 }
 
-/// The optional tensors of a launch: dlogits, and tensors with an element for each row.
+/// The optional tensors of a launch.
 #[derive(Default)]
-struct PerRow<'a, 'b> {
+struct OptionalTensors<'a, 'b> {
+    /// The gradient of the logits, `[rows, classes]`.
     dlogits: Option<&'b View<'a>>,
+    /// The gradient of the loss, `[rows]`, and the one for which dlogits was computed before.
     dloss: Option<&'b View<'a>>,
     saved_dloss: Option<&'b View<'a>>,
 }
@@ -115,16 +118,21 @@ fn rows<'a>(
     kernel: &LossKernel,
     options: LossOptions,
     target: &View<'a>,
-    per_row: &PerRow<'a, '_>,
+    optional: &OptionalTensors<'a, '_>,
 ) -> Result<Rows<'a>> {
     let logits = &call.inputs[0];
     let [count, classes] = logits.layout.shape().to_array(call.name)?;
     let stride =
         |view: Option<&View<'_>>, axis: usize| view.map_or(0, |view| view.layout.strides()[axis] as i64);
-    let y = per_row.dlogits;
+    let y = optional.dlogits;
     let axes = vec![(
         count,
-        vec![stride(y, 0), stride(Some(logits), 0), stride(per_row.dloss, 0), stride(per_row.saved_dloss, 0)],
+        vec![
+            stride(y, 0),
+            stride(Some(logits), 0),
+            stride(optional.dloss, 0),
+            stride(optional.saved_dloss, 0),
+        ],
     )];
     let over = vec![(classes, vec![stride(y, 1), stride(Some(logits), 1), 0, 0])];
     let partition = Partition::of(call.name, count, classes, contiguous_axis(&axes, &over))?;
@@ -151,23 +159,23 @@ fn rows<'a>(
     if let Some(dlogits) = y {
         rows = rows.output(SlotName::Y, 0, dlogits)?;
     }
-    if let Some(dloss) = per_row.dloss {
+    if let Some(dloss) = optional.dloss {
         rows = rows.input(SlotName::D, 2, dloss)?;
     }
-    if let Some(saved_dloss) = per_row.saved_dloss {
+    if let Some(saved_dloss) = optional.saved_dloss {
         rows = rows.input(SlotName::SavedDLoss, 3, saved_dloss)?;
     }
     Ok(rows)
 }
 
 /// Computes the loss and log_sum, and dlogits if requested.
-fn forward(call: &Call<'_>, options: LossOptions, per_row: &PerRow<'_, '_>) -> Result<()> {
+fn forward(call: &Call<'_>, options: LossOptions, optional: &OptionalTensors<'_, '_>) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let loss = Dense::output(gpu, &call.outputs[0])?;
     let log_sum = Dense::output(gpu, &call.outputs[1])?;
-    let kernel = if per_row.dlogits.is_some() { &LOSS_WITH_GRAD } else { &LOSS };
-    rows(call, kernel, options, &target.view(), per_row)?
+    let kernel = if optional.dlogits.is_some() { &LOSS_WITH_GRAD } else { &LOSS };
+    rows(call, kernel, options, &target.view(), optional)?
         .dense_output(SlotName::LogSum, 1, &log_sum.view())?
         .dense_output(SlotName::Loss, 2, &loss.view())?
         .check_indices(call.inputs[0].layout.shape().dim(1))
@@ -176,16 +184,17 @@ fn forward(call: &Call<'_>, options: LossOptions, per_row: &PerRow<'_, '_>) -> R
     log_sum.finish(gpu, op)
 }
 
+/// Computes dlogits, from the log_sum that the forward pass saved.
 fn gradient(
     call: &Call<'_>,
     options: LossOptions,
-    per_row: &PerRow<'_, '_>,
+    optional: &OptionalTensors<'_, '_>,
     kernel: &LossKernel,
 ) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let target = Dense::input(gpu, op, &call.inputs[1])?;
     let log_sum = Dense::input(gpu, op, &call.inputs[2])?;
-    rows(call, kernel, options, &target.view(), per_row)?
+    rows(call, kernel, options, &target.view(), optional)?
         .dense_input(SlotName::LogSum, 1, &log_sum.view())?
         .check_indices(call.inputs[0].layout.shape().dim(1))
         .launch_in_registers(&kernel.register_rows)
@@ -194,25 +203,31 @@ fn gradient(
 pub(crate) fn run(op: &Op, call: &Call<'_>) -> Result<()> {
     match *op {
         Op::CrossEntropy(CrossEntropy { ignore_index, label_smoothing }) => {
-            forward(call, LossOptions { ignore_index, label_smoothing }, &PerRow::default())
+            forward(call, LossOptions { ignore_index, label_smoothing }, &OptionalTensors::default())
         }
         Op::CrossEntropyWithGrad(CrossEntropyWithGrad { ignore_index, label_smoothing, .. }) => {
-            let per_row =
-                PerRow { dlogits: Some(&call.outputs[2]), dloss: Some(&call.inputs[2]), saved_dloss: None };
-            forward(call, LossOptions { ignore_index, label_smoothing }, &per_row)
+            let optional = OptionalTensors {
+                dlogits: Some(&call.outputs[2]),
+                dloss: Some(&call.inputs[2]),
+                saved_dloss: None,
+            };
+            forward(call, LossOptions { ignore_index, label_smoothing }, &optional)
         }
         Op::CrossEntropyGrad(CrossEntropyGrad { ignore_index, label_smoothing }) => {
-            let per_row =
-                PerRow { dlogits: Some(&call.outputs[0]), dloss: Some(&call.inputs[3]), saved_dloss: None };
-            gradient(call, LossOptions { ignore_index, label_smoothing }, &per_row, &GRAD)
+            let optional = OptionalTensors {
+                dlogits: Some(&call.outputs[0]),
+                dloss: Some(&call.inputs[3]),
+                saved_dloss: None,
+            };
+            gradient(call, LossOptions { ignore_index, label_smoothing }, &optional, &GRAD)
         }
         Op::CrossEntropyGradUpdate(CrossEntropyGradUpdate { ignore_index, label_smoothing }) => {
-            let per_row = PerRow {
+            let optional = OptionalTensors {
                 dlogits: Some(&call.outputs[0]),
                 dloss: Some(&call.inputs[3]),
                 saved_dloss: Some(&call.inputs[4]),
             };
-            gradient(call, LossOptions { ignore_index, label_smoothing }, &per_row, &UPDATE)
+            gradient(call, LossOptions { ignore_index, label_smoothing }, &optional, &UPDATE)
         }
         _ => Err(Error::invalid(call.name, "is not of the cross-entropy family")),
     }

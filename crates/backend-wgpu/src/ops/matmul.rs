@@ -250,9 +250,9 @@ fn parameters(call: &Call<'_>, tensors: &Tensors<'_>, epilogue: &Epilogue, tilin
 /// the u32 strides by four, which is wrong for a negative stride.
 pub(crate) fn is_vec4_aligned(view: &View<'_>, offset: u32, axis: usize) -> bool {
     let (dims, strides) = (view.layout.shape().dims(), view.layout.strides());
-    let fits = |at: usize| match at == axis {
-        true => strides[at] == 1 && dims[at].is_multiple_of(4),
-        false => dims[at] == 1 || (strides[at] >= 0 && strides[at] % 4 == 0),
+    let fits = |other: usize| match other == axis {
+        true => strides[other] == 1 && dims[other].is_multiple_of(4),
+        false => dims[other] == 1 || (strides[other] >= 0 && strides[other] % 4 == 0),
     };
     offset.is_multiple_of(4) && (0..dims.len()).all(fits)
 }

@@ -83,12 +83,16 @@ pub(crate) fn run(_: &Op, call: &Call<'_>) -> Result<()> {
     for group in launch_groups(call, &sources) {
         first_part += squares(call, dtype, group, parts, first_part)?;
     }
-    let (to, offset) = gpu.bind(op, y)?;
+    let (y_binding, offset) = gpu.bind(op, y)?;
     let variant = Variant::new(Shader::MultiTensorRoot, Class::Float)
         .slot(SlotName::Y, StorageFormat::of(y.dtype), Access::Scattered)
         .slot(SlotName::Parts, StorageFormat::F32, Access::ReadVec4);
     let root = Root { launched: 0, count: count as u32, offset, _padding: 0 };
-    gpu.launch(op, Launch { variant, bindings: smallvec![to, parts], groups: 1 }, bytemuck::bytes_of(&root))
+    gpu.launch(
+        op,
+        Launch { variant, bindings: smallvec![y_binding, parts], groups: 1 },
+        bytemuck::bytes_of(&root),
+    )
 }
 
 /// Returns dense copies of the inputs that are not dense, and their layouts.
@@ -127,13 +131,13 @@ fn squares(
     let mut parameters = Squares { first_part: first_part as u32, ..Squares::zeroed() };
     let mut bindings = SmallVec::new();
     let mut groups = 0;
-    for (at, source) in sources.iter().enumerate() {
-        variant = variant.slot(SLOTS[at], StorageFormat::of(dtype), Access::ReadVec4);
+    for (index, source) in sources.iter().enumerate() {
+        variant = variant.slot(SLOTS[index], StorageFormat::of(dtype), Access::ReadVec4);
         bindings.push(source.binding);
         groups += source.groups();
-        parameters.ends[at] = groups as u32;
-        parameters.counts[at] = source.count as u32;
-        parameters.offsets[at] = source.first;
+        parameters.ends[index] = groups as u32;
+        parameters.counts[index] = source.count as u32;
+        parameters.offsets[index] = source.first;
     }
     bindings.push(parts);
     let variant = variant.slot(SlotName::Parts, StorageFormat::F32, Access::WriteVec4);

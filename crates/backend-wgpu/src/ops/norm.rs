@@ -23,7 +23,7 @@ struct NormKind {
     saved: NormSaved,
     center: NormCenter,
     /// Whether the mean is subtracted.
-    centered: bool,
+    is_centered: bool,
     /// The forward pass for rows that are kept in registers.
     register_rows: RegisterRows,
 }
@@ -34,7 +34,7 @@ const LAYER: NormKind = NormKind {
     statistics: NormStatistics::Layer,
     saved: NormSaved::Layer,
     center: NormCenter::Centered,
-    centered: true,
+    is_centered: true,
     register_rows: in_registers(RowTerms::Norm, RowAccumulator::LayerNorm, true),
 };
 const RMS: NormKind = NormKind {
@@ -43,7 +43,7 @@ const RMS: NormKind = NormKind {
     statistics: NormStatistics::Rms,
     saved: NormSaved::Rms,
     center: NormCenter::Uncentered,
-    centered: false,
+    is_centered: false,
     register_rows: in_registers(RowTerms::NormSquares, RowAccumulator::RmsNorm, false),
 };
 
@@ -63,28 +63,28 @@ const fn in_registers(terms: RowTerms, accumulator: RowAccumulator, squares: boo
 }
 
 impl NormKind {
-    fn forward(&self, weight: bool, bias: bool) -> RowKernel {
+    fn forward(&self, has_weight: bool, has_bias: bool) -> RowKernel {
         RowKernel {
             accumulator: self.accumulator,
             bases: Bases::Two,
             family: RowFamily::Norm {
                 statistics: self.statistics,
-                weight: if weight { NormWeight::Element } else { NormWeight::None },
-                bias: if bias { NormBias::Element } else { NormBias::None },
+                weight: if has_weight { NormWeight::Element } else { NormWeight::None },
+                bias: if has_bias { NormBias::Element } else { NormBias::None },
             },
             accumulate: self.accumulate,
             finish: RowFinish::Elements { prepare: Prepare::Norm, value: RowValue::Norm },
         }
     }
 
-    fn input_gradient(&self, weight: bool) -> RowKernel {
+    fn input_gradient(&self, has_weight: bool) -> RowKernel {
         RowKernel {
             accumulator: Accumulator::SUMS,
             bases: Bases::Three,
             family: RowFamily::NormGrad {
                 saved: self.saved,
                 center: self.center,
-                weight: if weight { NormWeight::Element } else { NormWeight::None },
+                weight: if has_weight { NormWeight::Element } else { NormWeight::None },
             },
             accumulate: Accumulate::NormGrad,
             finish: RowFinish::Elements { prepare: Prepare::NormGrad, value: RowValue::NormGrad },
@@ -130,7 +130,7 @@ fn rows_of<'a>(
     Ok(Rows::new(call.gpu, call.name, Class::Float, partition, kernel).space(&axes).over(&[(length, steps)]))
 }
 
-fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, weight: bool, bias: bool) -> Result<()> {
+fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, has_weight: bool, has_bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let parameters: Vec<Dense<'_>> =
@@ -139,17 +139,17 @@ fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, weight: bool, bias: bool)
         call.outputs[1..].iter().map(|view| Dense::output(gpu, view)).collect::<Result<_>>()?;
     let views: Vec<View<'_>> = parameters.iter().chain(&statistics).map(Dense::view).collect();
     let (parameter_views, statistic_views) = views.split_at(parameters.len());
-    let mut rows = rows_of(call, kind.forward(weight, bias), &[y, x], None)?
+    let mut rows = rows_of(call, kind.forward(has_weight, has_bias), &[y, x], None)?
         .float(0, eps)
         .output(SlotName::Y, 0, y)?
         .input(SlotName::X, 1, x)?;
-    if weight {
+    if has_weight {
         rows = rows.dense_input(SlotName::Weight, 0, &parameter_views[0])?;
     }
-    if bias {
+    if has_bias {
         rows = rows.dense_input(SlotName::Bias, 1, &parameter_views[parameter_views.len() - 1])?;
     }
-    if kind.centered {
+    if kind.is_centered {
         rows = rows.dense_output(SlotName::Mean, 2, &statistic_views[0])?;
     }
     rows.dense_output(SlotName::Reciprocal, 3, &statistic_views[statistic_views.len() - 1])?
@@ -157,8 +157,8 @@ fn forward(call: &Call<'_>, kind: &NormKind, eps: f64, weight: bool, bias: bool)
     statistics.iter().try_for_each(|statistic| statistic.finish(gpu, op))
 }
 
-/// Accepts norms whose tensors have the same dtype, without the gradient of a residual. All others
-/// are composed.
+/// Returns the function that queues the shaders of a norm or its gradient, if all tensors have the
+/// same dtype and no gradient of a residual is added. All others are composed.
 pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupported> {
     let dtype = inputs[0].dtype;
     let is_mixed = match op {
@@ -168,14 +168,15 @@ pub(crate) fn select(op: &Op, inputs: &[Meta<'_>]) -> Result<LaunchFn, Unsupport
         Op::LayerNormGrad(_) => inputs[3].dtype != dtype,
         _ => inputs[2].dtype != dtype,
     };
-    let has_residual = match op {
+    // Whether the residual's gradient is added to dx, or the sum is rounded.
+    let has_epilogue = match op {
         Op::LayerNormGrad(grad) => grad.residual || grad.rounds,
         Op::RmsNormGrad(grad) => grad.residual || grad.rounds,
         _ => false,
     };
     match op {
         _ if is_mixed => Err(Unsupported::because("rows of f32 and half precision are cast on their own")),
-        _ if has_residual => {
+        _ if has_epilogue => {
             Err(Unsupported::because("the residual's gradient is added, and the sum rounded, on its own"))
         }
         Op::LayerNorm(_) => Ok(run_layer),
@@ -251,7 +252,8 @@ fn bind_parameter_gradients<'a>(
 /// The tensors that norm_grad_vec4.wgsl accesses as vec4.
 const VEC4: [SlotName; 4] = [SlotName::Y, SlotName::X, SlotName::D, SlotName::Weight];
 
-/// Computes all gradients in one pass over the inputs, then adds the partial sums of the teams.
+/// Queues the shader that computes dx and the partial sums of dweight and dbias in one pass over
+/// the inputs, then the shader that adds these sums.
 fn gradients_one_pass<'a>(
     call: &Call<'a>,
     kind: &NormKind,
@@ -327,9 +329,9 @@ fn gradients<'a>(
 
 /// Queues the gradients. Between the inputs x and dy there are `statistics` inputs; the weight, if
 /// any, follows dy.
-fn gradient(call: &Call<'_>, kind: &NormKind, weight: bool, bias: bool) -> Result<()> {
+fn gradient(call: &Call<'_>, kind: &NormKind, has_weight: bool, has_bias: bool) -> Result<()> {
     let (gpu, op) = (call.gpu, call.name);
-    let statistics = if kind.centered { 2 } else { 1 };
+    let statistics = if kind.is_centered { 2 } else { 1 };
     let dense: Vec<Dense<'_>> =
         call.inputs[1..].iter().map(|view| Dense::input(gpu, op, view)).collect::<Result<_>>()?;
     let views: Vec<View<'_>> = dense.iter().map(Dense::view).collect();
@@ -337,13 +339,13 @@ fn gradient(call: &Call<'_>, kind: &NormKind, weight: bool, bias: bool) -> Resul
         call.outputs[1..].iter().map(|view| Dense::output(gpu, view)).collect::<Result<_>>()?;
     let grad_views: Vec<View<'_>> = grads.iter().map(Dense::view).collect();
     let saved = Saved {
-        mean: kind.centered.then(|| views[0]),
+        mean: kind.is_centered.then(|| views[0]),
         reciprocal: views[statistics - 1],
-        weight: weight.then(|| views[statistics + 1]),
+        weight: has_weight.then(|| views[statistics + 1]),
     };
     let dy = &call.inputs[statistics + 1];
-    let dbias = bias.then(|| grad_views.last()).flatten();
-    let parameter_grads = [weight.then(|| &grad_views[0]), dbias];
+    let dbias = has_bias.then(|| grad_views.last()).flatten();
+    let parameter_grads = [has_weight.then(|| &grad_views[0]), dbias];
     gradients(call, kind, &saved, dy, parameter_grads)?;
     grads.iter().try_for_each(|grad| grad.finish(gpu, op))
 }

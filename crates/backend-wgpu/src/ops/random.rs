@@ -39,7 +39,10 @@ struct Numbers {
     elements: u32,
     /// Blocks of the stream to skip.
     offset: u64,
+    /// Bits by which words are shifted, for random bits.
     shift: u32,
+    /// An element is dropped if the upper 24 bits of its word are below this; others are multiplied
+    /// by `scale`.
     threshold: u32,
     scale: f32,
 }
@@ -51,7 +54,7 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
     if count == 0 {
         return Ok(());
     }
-    let [(to, y_offset), (seed, state_offset), (factor, x_offset)] =
+    let [(y_binding, y_offset), (state_binding, state_offset), (x_binding, x_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, state)?, gpu.bind(op, x)?];
     let (space, rank) = Space::of(&[y.layout, y.layout, x.layout]);
     let dense = y.layout.is_contiguous() && x.layout.is_contiguous();
@@ -66,10 +69,10 @@ fn launch(call: &Call<'_>, x: &View<'_>, state: &View<'_>, numbers: &Numbers) ->
         .fill(Switch::Dense.is(dense))
         .slot(SlotName::Y, store, access)
         .slot(SlotName::State, StorageFormat::I64, Access::Read);
-    let mut bindings = smallvec![to, seed];
+    let mut bindings = smallvec![y_binding, state_binding];
     if numbers.number == RandomNumber::Dropout {
         variant = variant.slot(SlotName::X, store, Access::Read);
-        bindings.push(factor);
+        bindings.push(x_binding);
     }
     let parameters = Parameters {
         launched: 0,

@@ -95,6 +95,7 @@ impl Reducer {
 struct Spaces {
     kept: Vec<(usize, Vec<i64>)>,
     over: Vec<(usize, Vec<i64>)>,
+    /// Number of results, and number of elements that are reduced to each of them.
     results: usize,
     reduced: usize,
 }

@@ -55,11 +55,13 @@ enum RowOperand {
     Unindexed,
 }
 
+/// A tensor that is bound to a slot.
 struct Bound<'a> {
     name: SlotName,
     store: StorageFormat,
     access: Access,
     binding: Binding<'a>,
+    /// Index of the first element.
     first: u32,
     operand: RowOperand,
 }
@@ -121,16 +123,18 @@ impl<'a> Rows<'a> {
         self
     }
 
-    pub(crate) fn number(mut self, at: usize, bits: u32) -> Rows<'a> {
-        self.parameters.numbers[at] = bits;
+    /// Sets number `index` of the op: the family's shader describes its numbers.
+    pub(crate) fn number(mut self, index: usize, bits: u32) -> Rows<'a> {
+        self.parameters.numbers[index] = bits;
         self
     }
 
-    pub(crate) fn float(self, at: usize, value: f64) -> Rows<'a> {
-        self.number(at, (value as f32).to_bits())
+    /// Sets number `index` to the bits of an f32.
+    pub(crate) fn float(self, index: usize, value: f64) -> Rows<'a> {
+        self.number(index, (value as f32).to_bits())
     }
 
-    /// Binds a tensor of the space of rows.
+    /// Binds a tensor whose strides are number `tensor` of the space of rows.
     pub(crate) fn input(self, name: SlotName, tensor: usize, view: &View<'a>) -> Result<Rows<'a>> {
         self.bind(name, view, Access::Read, RowOperand::Space(tensor))
     }
@@ -342,6 +346,7 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// Returns the function that converts a number of the class to words.
 fn number_words(class: Class) -> NumberWords {
     match class {
         Class::Float => NumberWords::Float,
@@ -368,6 +373,7 @@ impl<'a> Dense<'a> {
         Ok(Dense::Copy(workspace, layout, *view))
     }
 
+    /// Wraps an input, which is copied if it is not contiguous.
     pub(crate) fn input(gpu: &Arc<Gpu>, op: &'static str, view: &View<'a>) -> Result<Dense<'a>> {
         let dense = Dense::output(gpu, view)?;
         if let Dense::Copy(..) = dense {
@@ -383,6 +389,7 @@ impl<'a> Dense<'a> {
         }
     }
 
+    /// Copies the result to a strided output.
     pub(crate) fn finish(&self, gpu: &Gpu, op: &'static str) -> Result<()> {
         match self {
             Dense::Borrowed(_) => Ok(()),
@@ -394,6 +401,6 @@ impl<'a> Dense<'a> {
 /// Returns the axes of `layouts` except `axis`, with their strides, for [`Rows::space`].
 pub(crate) fn axes_but(axis: usize, layouts: &[&Layout]) -> Vec<(usize, Vec<i64>)> {
     let dims = layouts[0].shape().dims();
-    let strides = |at: usize| layouts.iter().map(|layout| layout.strides()[at] as i64).collect();
-    (0..dims.len()).filter(|&at| at != axis).map(|at| (dims[at], strides(at))).collect()
+    let strides = |index: usize| layouts.iter().map(|layout| layout.strides()[index] as i64).collect();
+    (0..dims.len()).filter(|&index| index != axis).map(|index| (dims[index], strides(index))).collect()
 }

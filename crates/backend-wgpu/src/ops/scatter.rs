@@ -67,7 +67,7 @@ fn stage(
     parameters: &Parameters,
 ) -> Result<()> {
     if u32::try_from(threads).is_err() {
-        let detail = format!("{threads} elements, of which a launch takes up to 2^32 - 1");
+        let detail = format!("{threads} elements; one launch can process up to 2^32 - 1");
         return Err(Error::invalid(call.name, detail));
     }
     let adds = matches!(stage, ScatterStage::AddRuns | ScatterStage::AddRows);
@@ -103,7 +103,7 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
         })
         .collect();
     let (space, rank) = Space::from_axes(&axes);
-    let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
+    let [(y_binding, y_offset), (index_binding, index_offset), (source_binding, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
     // `None` if y has no elements; then every index is out of range.
     let (low, high) = y.layout.bounds().unwrap_or((0, 0));
@@ -124,12 +124,12 @@ fn scatter(call: &Call<'_>, axis: usize, mode: ScatterMode) -> Result<()> {
         _padding: 0,
         space,
     };
-    let index = (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, positions);
+    let index = (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, index_binding);
     match mode {
-        ScatterMode::Set => set(call, &parameters, index, from, to),
+        ScatterMode::Set => set(call, &parameters, index, source_binding, y_binding),
         ScatterMode::Add => {
             let pairs = sorted(call, &parameters, index)?;
-            add(call, ScatterStage::AddRuns, &parameters, &pairs, [to, from])
+            add(call, ScatterStage::AddRuns, &parameters, &pairs, [y_binding, source_binding])
         }
     }
 }
@@ -140,8 +140,8 @@ fn set<'a>(
     call: &'a Call<'a>,
     parameters: &Parameters,
     index: Bound<'a>,
-    from: Binding<'a>,
-    to: Binding<'a>,
+    source_binding: Binding<'a>,
+    y_binding: Binding<'a>,
 ) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.outputs[0].dtype);
     let (count, span) = (parameters.count as usize, parameters.invalid_key as usize);
@@ -154,9 +154,9 @@ fn set<'a>(
     stage(call, ScatterStage::MarkWinners, &[index, marked, index_errors], count, parameters)?;
     let bits = StorageFormat::bits_of(dtype);
     let slots = [
-        (SlotName::Y, bits, Access::Scattered, to),
+        (SlotName::Y, bits, Access::Scattered, y_binding),
         index,
-        (SlotName::Source, bits, Access::Read, from),
+        (SlotName::Source, bits, Access::Read, source_binding),
         (SlotName::Winners, StorageFormat::RawWord, Access::Read, gpu.workspace(op, &winners)?),
     ];
     stage(call, ScatterStage::PutWinners, &slots, count, parameters)
@@ -183,12 +183,12 @@ fn add(
     step: ScatterStage,
     parameters: &Parameters,
     pairs: &Pairs,
-    [to, from]: [Binding<'_>; 2],
+    [y_binding, source_binding]: [Binding<'_>; 2],
 ) -> Result<()> {
     let (gpu, op, store) = (call.gpu, call.name, StorageFormat::of(call.outputs[0].dtype));
     let slots = [
-        (SlotName::Y, store, Access::Scattered, to),
-        (SlotName::Source, store, Access::Read, from),
+        (SlotName::Y, store, Access::Scattered, y_binding),
+        (SlotName::Source, store, Access::Read, source_binding),
         (SlotName::Keys, StorageFormat::RawWord, Access::Read, gpu.workspace(op, &pairs.keys)?),
         (SlotName::Numbers, StorageFormat::RawWord, Access::Read, gpu.workspace(op, &pairs.numbers)?),
     ];
@@ -198,7 +198,7 @@ fn add(
 fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
     let (gpu, op, y, index, source) =
         (call.gpu, call.name, &call.outputs[0], &call.inputs[1], &call.inputs[2]);
-    let [(to, y_offset), (positions, index_offset), (from, source_offset)] =
+    let [(y_binding, y_offset), (index_binding, index_offset), (source_binding, source_offset)] =
         [gpu.bind(op, y)?, gpu.bind(op, index)?, gpu.bind(op, source)?];
     let (size, count) = (y.layout.shape().dim(axis), index.layout.elements());
     let (vector, _) = Space::from_axes(&[(count, vec![index.layout.strides()[0] as i64, 0, 0])]);
@@ -219,7 +219,7 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         space: vector,
     };
     let pairs =
-        sorted(call, &keys, (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, positions))?;
+        sorted(call, &keys, (SlotName::Index, StorageFormat::of(index.dtype), Access::Read, index_binding))?;
     let shape = y.layout.shape();
     let axes: Vec<(usize, Vec<i64>)> = (0..shape.rank())
         .filter(|&other| other != axis)
@@ -237,5 +237,5 @@ fn index_add(call: &Call<'_>, axis: usize) -> Result<()> {
         space,
         ..keys
     };
-    add(call, ScatterStage::AddRows, &parameters, &pairs, [to, from])
+    add(call, ScatterStage::AddRows, &parameters, &pairs, [y_binding, source_binding])
 }

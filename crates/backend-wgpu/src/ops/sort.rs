@@ -103,6 +103,7 @@ fn with_slots(variant: Variant, dtype: DType) -> Variant {
         .slot(SlotName::X, bits, Access::Read)
 }
 
+/// Queues sort.wgsl, which sorts lines within a workgroup.
 fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let dtype = call.inputs[0].dtype;
     let (key, above) = match dtype.size() {
@@ -131,6 +132,7 @@ fn short(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     call.gpu.launch(call.name, launch, bytemuck::bytes_of(&parameters))
 }
 
+/// Queues the radix sort of lines that are too long for a workgroup.
 fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     let (gpu, op, dtype) = (call.gpu, call.name, call.inputs[0].dtype);
     let mut pairs = Pairs::new(gpu, op, lines.count, lines.length)?;
@@ -148,8 +150,8 @@ fn long(call: &Call<'_>, lines: &Lines<'_>, descending: bool) -> Result<()> {
     // Keys of two words are sorted by the lower word first.
     let parts: &[KeyPart] =
         if dtype.size() == 8 { &[KeyPart::Lower, KeyPart::Upper] } else { &[KeyPart::Whole] };
-    for (at, &part) in parts.iter().enumerate() {
-        let (stage, numbers) = match at {
+    for (pass, &part) in parts.iter().enumerate() {
+        let (stage, numbers) = match pass {
             0 => (RadixStage::MakeKeys, Access::Scattered),
             _ => (RadixStage::RecomputeKeys, Access::Read),
         };

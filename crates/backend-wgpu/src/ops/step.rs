@@ -40,12 +40,16 @@ struct Parameters {
 pub(crate) struct Rule {
     /// A rule of step_rule.wgsl.
     pub(crate) rule: StepRule,
+    /// Number of states of a parameter.
     pub(crate) states: usize,
     /// Whether each parameter has a half-precision copy, after its states.
     pub(crate) half_copy: bool,
     pub(crate) nesterov: bool,
+    /// Whether weight decay is applied to the parameter instead of the gradient, as in AdamW.
     pub(crate) decoupled: bool,
+    /// The weight decay.
     pub(crate) decay: f64,
+    /// Momentum and 1 - dampening, or beta1, 1 - beta1, beta2 and 1 - beta2.
     pub(crate) factors: [f64; 4],
     pub(crate) eps: f64,
 }
@@ -121,7 +125,7 @@ fn step_one(call: &Call<'_>, rule: &Rule, group: &[View<'_>]) -> Result<()> {
 /// Returns the parameter, gradient, states and half-precision copy from the inputs of a parameter:
 /// all except hyper.
 pub(crate) fn tensors_of<'v, 'a>(group: &'v [View<'a>]) -> SmallVec<[&'v View<'a>; 4]> {
-    group.iter().enumerate().filter(|(at, _)| *at != HYPER).map(|(_, view)| view).collect()
+    group.iter().enumerate().filter(|(index, _)| *index != HYPER).map(|(_, view)| view).collect()
 }
 
 /// The index of hyper among the inputs of a parameter.

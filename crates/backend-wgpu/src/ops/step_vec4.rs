@@ -127,18 +127,18 @@ pub(crate) fn step_fused(call: &Call<'_>, rule: &Rule, fused: &FusedSteps<'_, '_
         ..Parameters::zeroed()
     };
     let mut groups = 0;
-    for (at, tensors) in fused.parameters.iter().enumerate() {
+    for (index, tensors) in fused.parameters.iter().enumerate() {
         for (slot, view) in tensors.iter().enumerate() {
             let (binding, first) = gpu.bind(op, view)?;
             bindings.push(binding);
-            parameters.offsets[at][slot] = first / 4;
+            parameters.offsets[index][slot] = first / 4;
             let access = if slot == 1 { Access::ReadVec4 } else { Access::WriteVec4 };
-            variant = variant.slot(SLOTS[at][slot], StorageFormat::of(view.dtype), access);
+            variant = variant.slot(SLOTS[index][slot], StorageFormat::of(view.dtype), access);
         }
         let vec4s = tensors[0].layout.elements() / 4;
         groups += vec4s.div_ceil(GROUP);
-        parameters.vec4s[at] = vec4s as u32;
-        parameters.ends[at] = groups as u32;
+        parameters.vec4s[index] = vec4s as u32;
+        parameters.ends[index] = groups as u32;
     }
     bindings.push(numbers);
     let variant = variant.slot(SlotName::Numbers, StorageFormat::F32, Access::Read);

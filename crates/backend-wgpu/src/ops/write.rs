@@ -7,7 +7,8 @@ use crate::pipelines::Variant;
 use crate::slots::{Access, StorageFormat};
 use ternion_core::backend::View;
 
-/// The function that writes a view, and the number of threads.
+/// How a view is written: a function of write.wgsl, the format and access of the view, and the
+/// number of threads.
 #[derive(Clone, Copy)]
 pub(crate) struct Writing {
     function: Write,

@@ -8,8 +8,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The array in which an operand matrix is stored.
-struct Factor<'a> {
+/// The array in which an operand matrix is stored, the distance between its rows or columns in
+/// vec4, and whether its rows are contiguous.
+struct Operand<'a> {
     array: &'a str,
     stride: &'a str,
     by_rows: bool,
@@ -18,15 +19,15 @@ struct Factor<'a> {
 /// Returns the source without cooperative matrices.
 pub(crate) fn emulate_matrices(text: &str) -> String {
     let mut output = String::with_capacity(2 * text.len());
-    let mut factors = BTreeMap::new();
+    let mut operands = BTreeMap::new();
     let mut functions = BTreeSet::new();
     for line in text.lines() {
         if line.starts_with("enable wgpu_cooperative_matrix") {
             continue;
         }
         let changed = rewrite_declaration(line)
-            .or_else(|| rewrite_load(line, &mut factors))
-            .or_else(|| rewrite_multiply(line, &factors, &mut functions))
+            .or_else(|| rewrite_load(line, &mut operands))
+            .or_else(|| rewrite_multiply(line, &operands, &mut functions))
             .or_else(|| rewrite_store(line, text, &mut functions));
         output.push_str(changed.as_deref().unwrap_or(line));
         output.push('\n');
@@ -55,7 +56,7 @@ fn split_pointer(argument: &str) -> Option<(&str, &str)> {
 }
 
 /// `let name = coopLoad<coop_mat16x16<f16, A>>(&array[index], stride);`
-fn rewrite_load<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) -> Option<String> {
+fn rewrite_load<'a>(line: &'a str, operands: &mut BTreeMap<&'a str, Operand<'a>>) -> Option<String> {
     let (name, call) = line.trim().strip_prefix("let ")?.split_once(" = ")?;
     let by_rows = call.starts_with("coopLoadT<");
     if !by_rows && !call.starts_with("coopLoad<") {
@@ -63,27 +64,27 @@ fn rewrite_load<'a>(line: &'a str, factors: &mut BTreeMap<&'a str, Factor<'a>>) 
     }
     let arguments = arguments(call);
     let (array, index) = split_pointer(arguments[0])?;
-    factors.insert(name, Factor { array, stride: arguments[1], by_rows });
+    operands.insert(name, Operand { array, stride: arguments[1], by_rows });
     Some(format!("let {name} = {index};"))
 }
 
 /// `sums = coopMultiplyAdd(left, right, sums);`
 fn rewrite_multiply(
     line: &str,
-    factors: &BTreeMap<&str, Factor<'_>>,
+    operands: &BTreeMap<&str, Operand<'_>>,
     functions: &mut BTreeSet<String>,
 ) -> Option<String> {
     let (sums, call) = line.trim().split_once(" = coopMultiplyAdd")?;
     let arguments = arguments(call);
     let [left, right] = [arguments[0], arguments[1]];
-    let [a, b] = [factors.get(left)?, factors.get(right)?];
+    let [a, b] = [operands.get(left)?, operands.get(right)?];
     let name = format!("multiplied_{}_{}_{}_{}", a.array, a.by_rows, b.array, b.by_rows);
-    let at = |by_rows: bool, slow: &str, fast: &str, stride: &str| {
+    let element_index = |by_rows: bool, slow: &str, fast: &str, stride: &str| {
         let (line, index) = if by_rows { (slow, fast) } else { (fast, slow) };
         format!("{line} * {stride} * 4u + {index}")
     };
-    let a_index = at(a.by_rows, "row", "inner", "a_stride");
-    let b_index = at(b.by_rows, "inner", "(column + j)", "b_stride");
+    let a_index = element_index(a.by_rows, "row", "inner", "a_stride");
+    let b_index = element_index(b.by_rows, "inner", "(column + j)", "b_stride");
     let mut text = String::new();
     let _ = write!(
         text,

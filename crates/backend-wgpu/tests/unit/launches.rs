@@ -57,8 +57,8 @@ const FUSED: [&str; 38] = [
     "var",
 ];
 
-/// Number of elements of a row, or of terms of a sum, from which on it may be split into parts,
-/// which takes two launches.
+/// Minimum number of elements of a row, or of terms of a sum, that may be split into parts. A call
+/// then makes two launches.
 const LONG: usize = 128;
 
 /// Returns the number of elements that are reduced to one or that share a sum, or of products that
@@ -115,9 +115,9 @@ fn documented(op: &Op, inputs: &[View<'_>], outputs: &[View<'_>], small: bool) -
     }
 }
 
-/// Returns whether attention is computed by whole products, for all heads of the table's rows at
-/// once. This is so if there are more queries and keys than a tile of the other shaders has, and
-/// rows can be read as vec4.
+/// Returns whether attention is unfused, that is, separate matrix products, for all heads of the
+/// table's rows at once. This is so if there are more queries and keys than a tile of the fused
+/// shaders has, and rows can be read as vec4.
 fn is_by_products(inputs: &[View<'_>]) -> bool {
     let last = |input: usize, back: usize| {
         let shape = inputs[input].layout.shape();
@@ -222,8 +222,8 @@ struct TableRun {
 }
 
 impl TableRun {
-    /// Runs these rows, with whole products for few tiles of attention (as on software adapters) or
-    /// without (as on others).
+    /// Runs these rows. With `small_products`, attention of few tiles is unfused, as on software
+    /// adapters.
     fn by(rows: impl Iterator<Item = OpCase>, small_products: bool) -> TableRun {
         let gpu = Gpu::noop(Options { small_products, ..Options::default() });
         let stats = Arc::new(Mutex::new(CallStats::default()));
@@ -244,8 +244,8 @@ impl TableRun {
 
     fn check(&self, ops: &[&str], least_shaders: usize) {
         let (compiled, rejected) = self.gpu.compiled();
-        assert!(rejected.is_empty(), "{} shaders were refused, the first: {}", rejected.len(), rejected[0]);
-        assert!(compiled > least_shaders, "only {compiled} shaders were asked for");
+        assert!(rejected.is_empty(), "{} shaders were rejected, the first: {}", rejected.len(), rejected[0]);
+        assert!(compiled > least_shaders, "only {compiled} shaders were requested");
         let stats = self.stats.lock().expect("no panic while it was held");
         assert!(stats.wrong.is_empty(), "{} calls, the first: {}", stats.wrong.len(), stats.wrong[0]);
         for op in ops {
@@ -260,7 +260,7 @@ fn shaders_are_valid_and_fused_ops_of_every_f32_row_launch_what_is_documented() 
     TableRun::by(table().into_iter(), false).check(&FUSED, 150);
 }
 
-/// The rows of attention, with whole products for few tiles.
+/// The rows of attention, unfused for few tiles.
 #[test]
 fn attention_of_few_tiles_launches_what_is_documented() {
     let rows = table().into_iter().filter(|row| row.op == "attention");

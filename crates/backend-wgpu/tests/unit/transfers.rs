@@ -31,20 +31,17 @@ fn bytes(count: usize) -> Vec<u8> {
 #[test]
 fn uploads_without_launches_do_not_accumulate() -> Result<()> {
     for gpu in gpus() {
-        let piece = bytes(3 << 20);
-        let buffer = gpu.alloc(piece.len())?;
+        let data = bytes(3 << 20);
+        let buffer = gpu.alloc(data.len())?;
         let mut max_staged = 0;
         for _ in 0..60 {
-            gpu.upload(&piece, &buffer, 0)?;
+            gpu.upload(&data, &buffer, 0)?;
             let batch = gpu.batch.lock();
             assert!(batch.written() < MAX_WRITE_BYTES as u64, "{} bytes wait", batch.written());
             max_staged = batch.staged().max(max_staged);
         }
         // Written bytes are counted, and counted as arrived only when the device reports it.
-        assert!(
-            (piece.len() as u64..=MAX_STAGED_BYTES).contains(&max_staged),
-            "{max_staged} bytes in flight"
-        );
+        assert!((data.len() as u64..=MAX_STAGED_BYTES).contains(&max_staged), "{max_staged} bytes in flight");
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use ternion_core::{AttentionOptions, DType, Device, Error, GradOptions, Op, Resu
 
 /// Products that are large enough to be read as vec4, with each operand along both axes.
 #[test]
-fn products_in_fours_are_valid() {
+fn products_of_vec4_are_valid() {
     let gpu = Gpu::noop(Options::default());
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     let matrix = |dtype| Tensor::zeros([128, 128], dtype, &device).unwrap();
@@ -26,17 +26,17 @@ fn products_in_fours_are_valid() {
     }
     let (compiled, rejected) = gpu.compiled();
     assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
-    assert!(compiled >= 12, "only {compiled} shaders were asked for");
+    assert!(compiled >= 12, "only {compiled} shaders were requested");
 }
 
 /// Attention whose rows are read as vec4, in both widths of tiles, with masks and without, and its
 /// gradients.
 #[test]
-fn attention_in_fours_is_valid() {
+fn attention_of_vec4_is_valid() {
     let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     for dtype in [DType::F32, DType::F16, DType::BF16] {
-        // First few rows, then enough rows for whole products.
+        // First few rows, then enough rows for unfused attention.
         for (width, lines) in [(64, 8), (128, 8), (64, 129), (128, 129)] {
             let x =
                 Tensor::zeros([1, 1, lines, width], dtype, &device).and_then(|x| x.requires_grad()).unwrap();
@@ -53,7 +53,7 @@ fn attention_in_fours_is_valid() {
     }
     let (compiled, rejected) = gpu.compiled();
     assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
-    assert!(compiled >= 3 * 2 * 3 * 3 + 2 * 3 * 3 * 4, "only {compiled} shaders were asked for");
+    assert!(compiled >= 3 * 2 * 3 * 3 + 2 * 3 * 3 * 4, "only {compiled} shaders were requested");
 }
 
 /// Attention with cooperative matrices makes the documented number of launches.
@@ -80,8 +80,8 @@ fn attention_of_half_dtypes_launches_what_is_documented() {
     }
 }
 
-/// Attention with whole products makes the documented number of launches, with sums in one part and
-/// in several.
+/// Unfused attention makes the documented number of launches, with split-KV (two parts) and
+/// without.
 #[test]
 fn attention_by_products_launches_what_is_documented() {
     let gpu = Gpu::noop(Options { small_products: true, ..Options::default() });
@@ -113,7 +113,7 @@ fn attention_by_products_launches_what_is_documented() {
 /// Elementwise ops of many elements, functions of 16-bit results, copies of transposed tensors,
 /// steps of several large parameters.
 #[test]
-fn what_takes_many_elements_is_valid() {
+fn shaders_for_many_elements_are_valid() {
     let gpu = Gpu::noop(Options::default());
     let device = Device::new(WgpuBackend { gpu: gpu.clone() });
     let adam = AdamStep {
@@ -153,13 +153,13 @@ fn what_takes_many_elements_is_valid() {
     }
     let (compiled, rejected) = gpu.compiled();
     assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
-    assert!(compiled >= 3 * (14 + 2 + 1 + 3), "only {compiled} shaders were asked for");
+    assert!(compiled >= 3 * (14 + 2 + 1 + 3), "only {compiled} shaders were requested");
 }
 
 /// Rows that are kept in registers: as many vec4 as threads hold, fewer, with edges, and longer
 /// ones, with subgroups and in workgroup memory.
 #[test]
-fn rows_in_fours_are_valid() {
+fn rows_of_vec4_are_valid() {
     for without_subgroups in [false, true] {
         let gpu = Gpu::noop(Options { without_subgroups, ..Options::default() });
         let device = Device::new(WgpuBackend { gpu: gpu.clone() });
@@ -170,7 +170,7 @@ fn rows_in_fours_are_valid() {
         }
         let (compiled, rejected) = gpu.compiled();
         assert!(rejected.is_empty(), "the first of {}: {}", rejected.len(), rejected[0]);
-        assert!(compiled >= 100, "only {compiled} shaders were asked for");
+        assert!(compiled >= 100, "only {compiled} shaders were requested");
     }
 }
 

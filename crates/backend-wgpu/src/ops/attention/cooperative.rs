@@ -16,9 +16,9 @@ use ternion_core::backend::{Buffer, View};
 use ternion_core::ops::attention::AttentionConfig;
 use ternion_core::{DType, Error, Result};
 
-/// Rows of a chunk of pack_f16.wgsl. Heads are padded to whole chunks.
+/// Rows of a chunk, which a workgroup of pack_f16.wgsl packs. Heads are padded to whole chunks.
 const CHUNK: usize = 128;
-/// Words of a record.
+/// Words of a record of pack_f16.wgsl: whether a group of heads is accepted, its factor and powers.
 const RECORD_WORDS: usize = 8;
 /// Minimum width: padding narrower rows to 64 costs more than it saves.
 const MIN_WIDTH: usize = 33;
@@ -31,7 +31,7 @@ const MIN_LINES: u32 = 32;
 /// and the parameters.
 const MAX_BINDINGS: u32 = 11;
 
-/// The parameters of pack_f16.wgsl.
+/// The parameters of pack_f16.wgsl, which describes the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct PackParameters {
@@ -118,16 +118,18 @@ impl Sizes {
         self.keys.next_multiple_of(CHUNK)
     }
 
-    /// Returns the number of heads and rows of q, k, v or dy.
+    /// Returns the number of heads and rows of tensor 0 (q), 1 (k), 2 (v) or 3 (dy).
     fn lines(&self, tensor: usize) -> [usize; 2] {
         if tensor == 1 || tensor == 2 { [self.kv_heads, self.keys] } else { [self.heads, self.queries] }
     }
 
+    /// Returns the number of chunks of all heads and batches of a tensor.
     fn chunks(&self, tensor: usize) -> usize {
         let [heads, lines] = self.lines(tensor);
         self.batch * heads * lines.div_ceil(CHUNK)
     }
 
+    /// Returns the size of a packed tensor in bytes.
     fn packed_bytes(&self, tensor: usize) -> usize {
         self.chunks(tensor) * CHUNK * self.width * 2
     }
@@ -144,7 +146,7 @@ fn binary_scale(config: &AttentionConfig) -> f32 {
     (config.scale * std::f64::consts::LOG2_E) as f32
 }
 
-/// The names of the tensors in shaders.
+/// The names in shaders of the tensors and of their packed copies.
 const NAMES: [SlotName; 4] = [SlotName::Q, SlotName::K, SlotName::V, SlotName::Dy];
 const PACKED: [SlotName; 4] = [SlotName::PackedQ, SlotName::PackedK, SlotName::PackedV, SlotName::PackedDy];
 
@@ -209,6 +211,8 @@ impl PackedF16 {
         Ok(result)
     }
 
+    /// Queues one of the two launches of pack_f16.wgsl: without `packs` it finds the ranges of the
+    /// elements, with `packs` it writes the f16 and the records. `groups`: number of workgroups.
     fn launch<'a>(
         &'a self,
         call: &Call<'a>,
@@ -297,7 +301,7 @@ impl PackedF16 {
     /// Queues y and lse of the accepted groups.
     pub(super) fn launch_forward(&self, call: &Call<'_>, config: &AttentionConfig) -> Result<()> {
         let sizes = self.sizes;
-        let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+        let [y, lse] = [0, 1].map(|output| call.outputs[output]);
         let lines = LaunchOutput::Output.lines(call, sizes.width);
         let mut slots = self.slots(call, LaunchOutput::Output, lines)?;
         let y_offset = slots.bind(call, SlotName::Y, &y, Access::WriteVec4)?;
@@ -324,28 +328,29 @@ impl PackedF16 {
         slots.launch(call, sizes.batch * sizes.heads * tiles, bytemuck::bytes_of(&parameters))
     }
 
-    /// Queues dq, dk and dv of the accepted groups; `row_numbers` is the output of grad_rows.wgsl.
+    /// Queues dq, dk and dv of the accepted groups; `lse_and_delta` is the output of
+    /// grad_rows.wgsl.
     pub(super) fn launch_gradients<'a>(
         &'a self,
         call: &Call<'a>,
         config: &AttentionConfig,
-        row_numbers: Binding<'a>,
+        lse_and_delta: Binding<'a>,
     ) -> Result<()> {
         let outputs = LaunchOutput::gradients(self.sizes.width);
-        outputs.iter().try_for_each(|&output| self.launch_gradient(call, config, row_numbers, output))
+        outputs.iter().try_for_each(|&output| self.launch_gradient(call, config, lse_and_delta, output))
     }
 
     fn launch_gradient<'a>(
         &'a self,
         call: &Call<'a>,
         config: &AttentionConfig,
-        row_numbers: Binding<'a>,
+        lse_and_delta: Binding<'a>,
         output: LaunchOutput,
     ) -> Result<()> {
         let sizes = self.sizes;
         let count = output.lines(call, sizes.width);
         let mut slots = self.slots(call, output, count)?;
-        slots.bind_memory(SlotName::RowNumbers, StorageFormat::F32, Access::Read, row_numbers);
+        slots.bind_memory(SlotName::LseAndDelta, StorageFormat::F32, Access::Read, lse_and_delta);
         slots.fill(output.operands());
         let (out, other) = output.outputs(call);
         let mut offsets = [0; 4];
@@ -386,10 +391,15 @@ impl PackedF16 {
 /// The outputs of a launch.
 #[derive(Clone, Copy, PartialEq)]
 enum LaunchOutput {
+    /// y and lse.
     Output,
+    /// dq.
     Query,
+    /// dk.
     Key,
+    /// dv.
     Value,
+    /// dk and dv.
     KeyAndValue,
 }
 
@@ -412,14 +422,17 @@ impl LaunchOutput {
         }
     }
 
+    /// Returns whether rows of the output are keys instead of queries.
     fn by_keys(self) -> bool {
         !matches!(self, LaunchOutput::Output | LaunchOutput::Query)
     }
 
+    /// Returns whether the launch computes the gradients of scores, for dq and dk.
     fn has_score_grads(self) -> bool {
         !matches!(self, LaunchOutput::Output | LaunchOutput::Value)
     }
 
+    /// Returns whether the launch stores weights in workgroup memory, for y and dv.
     fn has_weights(self) -> bool {
         !matches!(self, LaunchOutput::Query | LaunchOutput::Key)
     }
@@ -505,9 +518,9 @@ mod tests {
     /// Returns the values of a tensor of three heads: multiples of 1/64 below 4, times a power of
     /// two that depends on the tensor.
     fn numbers(tensor: usize) -> Vec<f32> {
-        let number = |at: usize| ((at * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
+        let number = |index: usize| ((index * 7919 + tensor * 131) % 511) as f32 / 64.0 - 3.5;
         let factor = [1.0, 1024.0, 1.0 / 4096.0][tensor];
-        (0..HEADS * LINES * WIDTH).map(|at| (bf16::from_f32(number(at)).to_f32()) * factor).collect()
+        (0..HEADS * LINES * WIDTH).map(|index| (bf16::from_f32(number(index)).to_f32()) * factor).collect()
     }
 
     /// Returns the exponent of the power of two that scales the largest value to between 2^15 and
@@ -564,10 +577,10 @@ mod tests {
         for (tensor, power) in powers.into_iter().enumerate() {
             let bytes = packed.sizes.packed_bytes(tensor);
             let bits: Vec<u16> = bytemuck::pod_collect_to_vec(&read(&gpu, &packed.packed[tensor], bytes));
-            for (at, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
-                let (line, column) = (at / 64, at % 64);
+            for (index, &bits) in bits[..2 * CHUNK * 64].iter().enumerate() {
+                let (line, column) = (index / 64, index % 64);
                 let inside = line < LINES && column < WIDTH;
-                let kept = inside && (tensor, at) != (0, 9);
+                let kept = inside && (tensor, index) != (0, 9);
                 let expected = if kept { all[tensor][line * WIDTH + column] * 2f32.powi(power) } else { 0.0 };
                 assert_eq!(
                     f16::from_bits(bits).to_f32(),

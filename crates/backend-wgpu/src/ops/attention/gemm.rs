@@ -1,11 +1,12 @@
-//! Attention by whole matrix products: the weights of some heads at a time are stored in memory.
+//! Attention that is not fused into one shader: matrix products whose weights are stored in memory,
+//! for some heads at a time.
 
 use super::{FORWARD_VEC4S, MAX_WIDTH, Sizes, Slots, strides, supports_vec4};
 use crate::call::Call;
 use crate::gpu::Binding;
 use crate::names::{
     AttentionOutput, AttentionStep, Constant, FindFactors, LeftFactor, LeftKMajor, LeftPrefetch, LeftVec4,
-    LogSumErrorPut, RightKMajor, RightVec4, SlotName, Switch,
+    RightKMajor, RightVec4, SlotName, StoreLseError, Switch,
 };
 use crate::ops::matmul::VEC4_TILE_BYTES;
 use crate::shaders::Shader;
@@ -26,11 +27,11 @@ const MIN_LINES: usize = 65;
 /// (forward) and 1.8 (backward) times as long, 96 tiles of 64 columns 1.2 and 1.0, of 128 columns
 /// 0.7, 192 tiles 1.0 and 0.7.
 const MIN_TILES: usize = 96;
-/// Sums over keys or queries are split into parts until a launch has about this number of threads:
-/// one workgroup of 256 threads on each multiprocessor of a large device.
+/// Sums over keys or queries are split (split-K) until a launch has about this number of threads:
+/// one workgroup of 256 threads on each of the 132 multiprocessors of an H100.
 const TARGET_THREADS: usize = 256 * 132;
 
-/// The parameters of gemm.wgsl.
+/// The parameters of gemm.wgsl, which describes the fields.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Parameters {
@@ -70,6 +71,7 @@ struct Parameters {
 struct Matrix<'a> {
     binding: Binding<'a>,
     store: StorageFormat,
+    /// Index of the first element.
     first: u32,
     heads: [u32; 4],
     line: u32,
@@ -115,16 +117,17 @@ impl Output {
     }
 }
 
-/// How an output of some heads is split into tiles, and its sums into parts.
+/// How an output of some heads is split into tiles, and its sums into partial sums.
 struct Tiling {
+    /// Columns of a tile.
     columns: usize,
     /// Rows of the output of a head, without and with padding to whole tiles.
     lines: usize,
     padded: usize,
-    /// Number of tiles of all heads, and number of parts into which each sum is split.
+    /// Number of tiles of all heads, and number of partial sums of each element.
     tiles: usize,
     splits: usize,
-    /// Elements of the heads' output: the distance from one part to the next.
+    /// Elements of the heads' output: the distance from one partial sum to the next.
     stride: usize,
 }
 
@@ -142,7 +145,9 @@ struct Shape {
     /// Number of heads of all batches, and of one batch.
     all_heads: usize,
     heads: usize,
+    /// Numbers of queries and of keys, padded to whole tiles.
     padded: [usize; 2],
+    /// Number of heads of a launch.
     heads_at_a_time: usize,
 }
 
@@ -198,16 +203,17 @@ impl Shape {
 
 /// Memory for intermediate results between launches.
 struct Memory {
+    /// The weights of the heads of a launch, f32.
     weights: Buffer,
     /// In the forward pass, the largest score and the sum of weights of each tile's rows.
     parts: Option<Buffer>,
-    /// Partial sums, if outputs are computed in several parts.
+    /// Partial sums, if the sums of outputs are split.
     sums: Option<Buffer>,
 }
 
 impl Memory {
     /// Allocates the memory for these outputs, before anything is launched.
-    fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], forward: bool) -> Result<Memory> {
+    fn of(call: &Call<'_>, shape: &Shape, outputs: &[Output], is_forward: bool) -> Result<Memory> {
         let Shape { padded: [queries, keys], heads_at_a_time, .. } = *shape;
         let bytes_of_sums = |heads: Heads, output: Output| {
             let Tiling { splits, stride, .. } = shape.tiling(heads.count, output);
@@ -218,21 +224,21 @@ impl Memory {
         let rows = heads_at_a_time * (keys / TILE) * queries;
         Ok(Memory {
             weights: call.gpu.alloc(heads_at_a_time * queries * keys * 4)?,
-            parts: forward.then(|| call.gpu.alloc(rows * 8)).transpose()?,
+            parts: is_forward.then(|| call.gpu.alloc(rows * 8)).transpose()?,
             sums: (sums > 0).then(|| call.gpu.alloc(sums)).transpose()?,
         })
     }
 }
 
 /// An op and its sizes, and memory for the weights of the heads that are computed at a time.
-pub(super) struct UntiledAttention<'a, 'b> {
+pub(super) struct UnfusedAttention<'a, 'b> {
     call: &'b Call<'a>,
     shape: Shape,
     memory: Memory,
     mask: Option<View<'a>>,
 }
 
-impl<'a, 'b> UntiledAttention<'a, 'b> {
+impl<'a, 'b> UnfusedAttention<'a, 'b> {
     /// Returns `None` if these tensors are not supported. They must be accessible as vec4 and have
     /// enough rows, and there must be memory for the weights of the heads that share a key head.
     /// `written` is y, or dq, dk and dv.
@@ -242,19 +248,19 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         read: &[View<'a>],
         written: &[View<'a>],
         mask: Option<View<'a>>,
-    ) -> Result<Option<UntiledAttention<'a, 'b>>> {
+    ) -> Result<Option<UnfusedAttention<'a, 'b>>> {
         let memory_vec4s = FORWARD_VEC4S.max(VEC4_TILE_BYTES / 16);
         if !supports_vec4(call, read, written, memory_vec4s, usize::MAX)? {
             return Ok(None);
         }
         let is_wide = read.iter().chain(written).any(|view| width_of(view) > MAX_WIDTH);
         let Some(shape) = Shape::of(call, config, is_wide)? else { return Ok(None) };
-        let columns_of = |(at, view): (usize, &View<'_>)| {
-            Output { width: width_of(view), by_keys: at > 0 }.by_tile().map(|(_, columns)| columns)
+        let columns_of = |(index, view): (usize, &View<'_>)| {
+            Output { width: width_of(view), by_keys: index > 0 }.by_tile().map(|(_, columns)| columns)
         };
         let outputs: Vec<Output> = written.iter().enumerate().flat_map(columns_of).collect();
         match Memory::of(call, &shape, &outputs, written.len() == 1) {
-            Ok(memory) => Ok(Some(UntiledAttention { call, shape, memory, mask })),
+            Ok(memory) => Ok(Some(UnfusedAttention { call, shape, memory, mask })),
             // Without memory, shaders that keep the weights on chip are used instead.
             Err(Error::OutOfMemory { .. }) => Ok(None),
             Err(error) => Err(error),
@@ -268,7 +274,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
     /// Queues y and lse.
     pub(super) fn launch_forward(&self) -> Result<()> {
         let call = self.call;
-        let [y, lse] = [0, 1].map(|at| call.outputs[at]);
+        let [y, lse] = [0, 1].map(|output| call.outputs[output]);
         let parts = self.memory.parts.as_ref().ok_or_else(|| call.wrong_op())?;
         let parts = self.workspace(parts)?;
         self.shape.head_chunks().try_for_each(|heads| {
@@ -285,20 +291,20 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         })
     }
 
-    /// Queues dq, dk and dv; `row_numbers` is the output of grad_rows.wgsl.
-    pub(super) fn launch_gradients(&self, row_numbers: Binding<'a>) -> Result<()> {
+    /// Queues dq, dk and dv; `lse_and_delta` is the output of grad_rows.wgsl.
+    pub(super) fn launch_gradients(&self, lse_and_delta: Binding<'a>) -> Result<()> {
         let (call, Sizes { q_heads_per_kv, scale, .. }) = (self.call, self.shape.sizes);
-        let [q, k, dy] = [0, 1, 5].map(|at| call.inputs[at]);
-        let [dq, dk, dv] = [0, 1, 2].map(|at| call.outputs[at]);
-        let numbers = (SlotName::RowNumbers, Access::Read, row_numbers);
+        let [q, k, dy] = [0, 1, 5].map(|input| call.inputs[input]);
+        let [dq, dk, dv] = [0, 1, 2].map(|output| call.outputs[output]);
+        let lse_and_delta = (SlotName::LseAndDelta, Access::Read, lse_and_delta);
         let by_keys = |heads: Heads, right: &View<'a>, out: &View<'a>, factor: f32| {
             let operands = [Matrix::of(call, right, 1, true)?, Matrix::of(call, out, q_heads_per_kv, false)?];
             self.launch_output(heads, Output { width: width_of(out), by_keys: true }, operands, factor, None)
         };
         self.shape.head_chunks().try_for_each(|heads| {
-            self.launch_weights(heads, [0, 1], AttentionStep::Probabilities, numbers)?;
+            self.launch_weights(heads, [0, 1], AttentionStep::Probabilities, lse_and_delta)?;
             by_keys(heads, &dy, &dv, 1.0)?;
-            self.launch_weights(heads, [5, 2], AttentionStep::ScoreGrads, numbers)?;
+            self.launch_weights(heads, [5, 2], AttentionStep::ScoreGrads, lse_and_delta)?;
             by_keys(heads, &q, &dk, scale)?;
             let operands = [Matrix::of(call, &k, q_heads_per_kv, true)?, Matrix::of(call, &dq, 1, false)?];
             self.launch_output(heads, Output { width: width_of(&dq), by_keys: false }, operands, scale, None)
@@ -342,19 +348,20 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         }
     }
 
-    /// Queues a step that computes tiles of weights from these two inputs.
+    /// Queues a step that computes tiles of weights from these two inputs. The last argument is the
+    /// slot of what the step needs in addition: `parts` to write, or `lse_and_delta` to read.
     fn launch_weights<'c>(
         &'c self,
         heads: Heads,
         inputs: [usize; 2],
         step: AttentionStep,
-        (name, access, numbers): (SlotName, Access, Binding<'c>),
+        (name, access, binding): (SlotName, Access, Binding<'c>),
     ) -> Result<()>
     where
         'a: 'c,
     {
         let call = self.call;
-        let [left, right] = inputs.map(|at| call.inputs[at]);
+        let [left, right] = inputs.map(|input| call.inputs[input]);
         let Shape { sizes, padded, .. } = self.shape;
         let width = width_of(&left) as u32;
         let [left, right] =
@@ -366,7 +373,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
             Access::WriteVec4,
             self.workspace(&self.memory.weights)?,
         );
-        slots.bind_memory(name, StorageFormat::F32, access, numbers);
+        slots.bind_memory(name, StorageFormat::F32, access, binding);
         let mut parameters = Parameters {
             m: sizes.queries,
             n: sizes.keys,
@@ -462,7 +469,7 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
             parameters.lse = strides(lse);
             parameters.lse[3] = slots.bind_error(self.call)?;
         } else {
-            slots.fill([LogSumErrorPut::None.into()]);
+            slots.fill([StoreLseError::None.into()]);
         }
         slots.launch(self.call, tiling.tiles * tiling.splits, bytemuck::bytes_of(&parameters))?;
         match tiling.splits {
@@ -485,6 +492,8 @@ impl<'a, 'b> UntiledAttention<'a, 'b> {
         })
     }
 
+    /// Queues the shader that adds the partial sums `part`, of `vec4s` vec4, and stores them in
+    /// `out`.
     fn add_parts<'c>(
         &self,
         part: Matrix<'c>,

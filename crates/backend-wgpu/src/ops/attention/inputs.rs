@@ -41,9 +41,9 @@ pub(super) struct Vec4Copies<'a>(SmallVec<[Dense<'a>; 7]>);
 impl<'a> Vec4Copies<'a> {
     /// Copies inputs for which `is_copied` returns true.
     pub(super) fn of(call: &Call<'a>, is_copied: impl Fn(usize) -> bool) -> Result<Vec4Copies<'a>> {
-        let copies = call.inputs.iter().enumerate().map(|(at, view)| {
+        let copies = call.inputs.iter().enumerate().map(|(input, view)| {
             let (_, offset) = call.gpu.bind(call.name, view)?;
-            match view.layout.elements() > 0 && is_copied(at) && !is_vec4_aligned(view, offset, 3) {
+            match view.layout.elements() > 0 && is_copied(input) && !is_vec4_aligned(view, offset, 3) {
                 true => Dense::input(call.gpu, call.name, view),
                 false => Ok(Dense::Borrowed(*view)),
             }

@@ -20,7 +20,8 @@ use ternion_core::{DType, Result};
 const TILE: usize = 128;
 /// Inner indices of a step.
 const STEP: usize = 16;
-/// Number of workgroups that keep a device busy, and minimum length of a part of a sum.
+/// Number of workgroups that keep a device busy (two for each multiprocessor of a large device),
+/// and minimum length of a part of a sum.
 const TARGET_GROUPS: usize = 264;
 const MIN_PART_LENGTH: usize = 256;
 /// Maximum number of bytes of sums in memory.
@@ -60,13 +61,14 @@ impl Cooperative {
     pub(super) fn of(
         call: &Call<'_>,
         tensors: &Tensors<'_>,
-        whole: &Parameters,
+        matmul_parameters: &Parameters,
         k_major: [bool; 2],
     ) -> Option<Cooperative> {
         let gpu = call.gpu;
         let [m, n, k, matrices] = tensors.sizes();
-        let can = gpu.has_cooperative_f16() && gpu.limits.max_compute_workgroup_storage_size >= GROUP_BYTES;
-        if !can || tensors.a.dtype != DType::F16 || k == 0 || !k.is_multiple_of(STEP) {
+        let has_features =
+            gpu.has_cooperative_f16() && gpu.limits.max_compute_workgroup_storage_size >= GROUP_BYTES;
+        if !has_features || tensors.a.dtype != DType::F16 || k == 0 || !k.is_multiple_of(STEP) {
             return None;
         }
         let (rows, columns) = (m.next_multiple_of(TILE), n.next_multiple_of(TILE));
@@ -76,22 +78,22 @@ impl Cooperative {
         let max_splits = (k / MIN_PART_LENGTH).min(max_bytes / bytes).max(1);
         let target_splits = (TARGET_GROUPS / (bytes / (4 * TILE * TILE))).clamp(1, max_splits);
         let split_length = k.div_ceil(target_splits).next_multiple_of(STEP);
-        let [a_row, a_inner, b_inner, b_column] = whole.inputs;
+        let [a_row, a_inner, b_inner, b_column] = matmul_parameters.inputs;
         let (space, rank) = batch_space(tensors, false, true);
         let parameters = SumParameters {
             launched: 0,
             rank,
-            m: whole.m,
-            n: whole.n,
+            m: matmul_parameters.m,
+            n: matmul_parameters.n,
             splits: k.div_ceil(split_length) as u32,
-            k: whole.k,
+            k: matmul_parameters.k,
             split_length: split_length as u32,
             matrices: matrices as u32,
             left_slow: if k_major[0] { a_row } else { a_inner },
             right_slow: if k_major[1] { b_column } else { b_inner },
             rows: rows as u32,
             columns: columns as u32,
-            offsets: whole.offsets,
+            offsets: matmul_parameters.offsets,
             space,
         };
         (bytes <= max_bytes).then_some(Cooperative { k_major, parameters })
@@ -102,7 +104,7 @@ impl Cooperative {
         &self,
         call: &Call<'_>,
         tensors: &Tensors<'_>,
-        whole: &Parameters,
+        matmul_parameters: &Parameters,
         function: Function,
     ) -> Result<()> {
         let SumParameters { splits, matrices, rows, columns, .. } = self.parameters;
@@ -119,13 +121,14 @@ impl Cooperative {
         let added = Parameters {
             splits,
             split_stride: plane as u32,
+            // sum_padded_parts reads the padded sizes of the sums from these two fields.
             left_layout: rows,
             right_layout: columns,
-            ..*whole
+            ..*matmul_parameters
         };
         let tiling =
             Tiling { tile: Tile::SumPaddedParts, ..Tiling::with_vec4_tile(tensors.sizes(), self.k_major) };
-        let plain = whole.is_plain(function);
+        let plain = matmul_parameters.is_plain(function);
         let epilogue = Launch {
             variant: super::variant(
                 tensors,

@@ -20,18 +20,26 @@ const MIN_PER_THREAD_OF_PART: usize = 8;
 /// Number of workgroups that fill a device.
 const BUSY_GROUPS: usize = 1024;
 
-/// How rows are split, and assigned to threads.
+/// How rows are split, and assigned to threads: fields of the parameters of rows.wgsl, which has a
+/// figure.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub(crate) struct Partition {
     pub(crate) rows: u32,
+    /// Elements of a row.
     pub(crate) length: u32,
+    /// Threads that share a row, and rows of a workgroup.
     pub(super) members: u32,
     pub(super) per_group: u32,
+    /// 1: neighboring rows are contiguous, and so neighboring threads process different rows.
     pub(super) across: u32,
+    /// Parts of a row, and elements of a part.
     pub(super) parts: u32,
     pub(super) per_part: u32,
+    /// Workgroups of a part.
     pub(super) blocks: u32,
+    /// Number of iterations of a workgroup that loops over rows, or of accumulators that the second
+    /// launch merges for a row.
     pub(super) loop_count: u32,
 }
 
@@ -56,14 +64,16 @@ pub(crate) fn contiguous_axis(rows: &[(usize, Vec<i64>)], row: &[(usize, Vec<i64
 
 /// Maximum number of columns that a thread keeps in registers.
 const MAX_COLUMNS_PER_THREAD: usize = 16;
-/// Columns of a workgroup that adds the partial sums of teams: a cache line.
+/// Columns of a workgroup that adds the partial sums of teams. Their pairs of f32 fill a cache line
+/// of 128 bytes.
 const COLUMNS: usize = 16;
 /// Number of workgroups that loop over rows.
 const LOOP_WORKGROUPS: usize = 512;
 
 impl Partition {
-    /// Returns teams that loop over all rows, in which each thread keeps its columns in registers,
-    /// and the number of teams. Returns `None` if a row has too many columns.
+    /// Returns the partition for teams of threads that loop over all rows, in which each thread
+    /// keeps its columns in registers, and the number of teams. Returns `None` if a row has too
+    /// many columns.
     pub(crate) fn row_loop(rows: usize, length: usize) -> Option<(Partition, usize)> {
         let members = length.div_ceil(MIN_PER_THREAD_FEW_ROWS).next_power_of_two().min(THREADS);
         let per_group = THREADS / members;

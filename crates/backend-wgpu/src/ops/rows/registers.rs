@@ -34,26 +34,31 @@ const FEW_ROWS: usize = 128;
 /// Minimum number of elements that a thread reduces, for many rows and for few: eight vec4 and two.
 const MIN_REDUCED_PER_THREAD: [usize; 2] = [32, 8];
 
-/// How a row is partitioned among threads.
+/// How a row is partitioned among threads: placeholders of row_vec4.wgsl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RegisterPartition {
+    /// Threads of a workgroup, and threads that share a row.
     threads: u32,
     members: u32,
+    /// Number of vec4 that a thread holds.
     per_thread: u32,
     /// Whether all threads hold the same number of elements.
     exact: bool,
+    /// Whether rows may begin or end in the middle of a vec4.
     edges: bool,
+    /// Whether a row is longer than what its threads hold.
     long: bool,
+    /// Number of vec4 that a thread reads at a time of the part of a long row that is not held.
     batch: u32,
 }
 
 /// The number of vec4 that a thread holds.
 struct RegisterBudget {
-    /// The target, if a row may have as many threads as it needs.
+    /// The number for a row that may have as many threads as it needs.
     target: usize,
-    /// Maximum.
+    /// The maximum number.
     max: usize,
-    /// The number for a row that its threads cannot hold.
+    /// The number for a row that its threads cannot hold completely.
     long: usize,
     /// The number of vec4 that a thread reads at a time of the part of such a row that is not held.
     batch: usize,
@@ -124,15 +129,16 @@ impl RegisterPartition {
         (per_thread <= 4).then_some(register_partition)
     }
 
-    /// Applies the partition to `partition`, with at most `max` workgroups, which loop if there are
-    /// more rows.
-    fn apply_to(self, partition: Partition, max: u32) -> Partition {
+    /// Returns `partition` with the threads of this partition and at most `max_groups` workgroups,
+    /// which loop if there are more rows.
+    fn apply_to(self, partition: Partition, max_groups: u32) -> Partition {
         let per_group = self.threads / self.members;
-        let blocks = partition.rows.div_ceil(per_group).min(max);
+        let blocks = partition.rows.div_ceil(per_group).min(max_groups);
         let loop_count = partition.rows.div_ceil(blocks * per_group);
         Partition { members: self.members, per_group, parts: 1, blocks, loop_count, ..partition }
     }
 
+    /// Returns the placeholders that depend on the partition.
     fn fills(self, gpu: &Gpu) -> [Fill; 10] {
         let [max, sum, sums]: [Fill; 3] = match gpu.subgroup {
             Some(_) => [TeamMax::Subgroups.into(), TeamSum::Subgroups.into(), TeamSums::Subgroups.into()],
@@ -203,6 +209,8 @@ impl<'a> Rows<'a> {
         }
     }
 
+    /// Returns the partition of rows that are held in registers, or `None` if the layout does not
+    /// allow it, there are few elements, or several workgroups should process each row.
     fn register_partition(&self, register_rows: &RegisterRows) -> Option<RegisterPartition> {
         let (rows, length) = (self.partition.rows as usize, self.partition.length as usize);
         let several = self.partition.parts > 1 && length > LONG_ROW && rows < FEW_ROWS;

@@ -89,7 +89,7 @@ pub(crate) enum RowFinish {
     SomeElements { finish: Finish, prepare: Prepare, value: RowValue },
 }
 
-/// Further placeholders of the functions of a family.
+/// The placeholders that only one family of ops has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowFamily {
     Softmax {
