@@ -14,7 +14,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
 thread_local! {
+    /// While detection is on, ops are observed; dropping this value restores the earlier state.
     static OPENED: RefCell<Option<Restore>> = const { RefCell::new(None) };
+    /// Whether anomaly detection is on for this thread.
     static IS_OPEN: Cell<bool> = const { Cell::new(false) };
     /// Whether the gradient of an op is being computed: a report then names the op, and not the ops
     /// of its gradient rule.
@@ -119,8 +121,8 @@ pub(crate) fn in_function(
     }
 }
 
-/// Records that an op has produced unwanted values, if it is part of a function. The end of the
-/// function determines whether they matter.
+/// Records that an op of a composed function produced unwanted values: [`in_function`] checks the
+/// result for them. Returns `false`, and records nothing, for an op outside of such a function.
 pub(crate) fn defer_to_function(unwanted: Unwanted) -> bool {
     let is_inside = FUNCTION.get().is_some();
     if is_inside {
@@ -129,6 +131,8 @@ pub(crate) fn defer_to_function(unwanted: Unwanted) -> bool {
     is_inside
 }
 
+/// Checks the result of a composed function in which an op produced unwanted values: an error if
+/// the result has such values and the inputs have none.
 #[cold]
 fn after_function(
     name: &'static str,
@@ -200,6 +204,7 @@ fn infinite_count(tensor: &Tensor) -> Result<usize> {
     count_of(tensor, |x| x.abs()?.eq_scalar(f64::INFINITY))
 }
 
+/// Returns whether any of the tensors has a NaN.
 fn any_nan<'t>(tensors: impl IntoIterator<Item = &'t Tensor>) -> Result<bool> {
     for tensor in tensors {
         if nan_count(tensor)? > 0 {

@@ -125,9 +125,9 @@ struct Recorded {
 
 /// The random numbers of a recorded step: it reads their state from a separate buffer.
 struct Random {
-    /// `[seed, base]`.
+    /// `[seed, base]`, i64: see [`crate::ops::random`].
     state: Buffer,
-    /// The position at which the step was recorded.
+    /// The index of the first block when the step was recorded.
     from: u64,
     /// The number of blocks of random numbers that a step uses.
     blocks: u64,
@@ -179,8 +179,8 @@ impl Recorded {
         self.replay.ready()?;
         self.hooks.iter_mut().try_for_each(|hook| hook())?;
         if self.random.blocks > 0 {
-            let (seed, at) = self.device.take_random(self.random.blocks);
-            let state = [seed, at.wrapping_sub(self.random.from)];
+            let (seed, first) = self.device.take_random(self.random.blocks);
+            let state = [seed, first.wrapping_sub(self.random.from)];
             self.device.backend().upload(bytemuck::cast_slice(&state), &self.random.state, 0)?;
         }
         let outcome = self.replay.replay();

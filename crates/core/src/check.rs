@@ -41,6 +41,7 @@ pub struct CheckReport {
     pub differences: Vec<Error>,
 }
 
+/// An open scope of [`check_ops`].
 struct Opened {
     config: CheckConfig,
     report: CheckReport,
@@ -48,6 +49,7 @@ struct Opened {
 }
 
 thread_local! {
+    /// The open scopes of this thread, the innermost last.
     static OPENED: RefCell<Vec<Opened>> = const { RefCell::new(Vec::new()) };
 }
 

@@ -22,10 +22,12 @@ struct Inner {
 
 #[derive(Default)]
 struct RandomState {
+    /// The key of the Philox generator.
     seed: u64,
     /// Number of blocks of four random words used since seeding.
     offset: u64,
-    /// `[seed, base]` on the device, created on first use.
+    /// `[seed, base]` (i64) on the device, created on first use. A kernel adds `base` to the index
+    /// of a block, so that each replay of a recorded step uses other blocks.
     state: Option<(Buffer, Layout)>,
     /// The thread that records a step. Only this thread may use random numbers meanwhile, because
     /// those of another thread would be attributed to the step.

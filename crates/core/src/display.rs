@@ -43,6 +43,7 @@ impl fmt::Display for Tensor {
     }
 }
 
+/// Returns whether only the ends of an axis of size `dim` are shown.
 fn is_shortened(dim: usize, shorten: bool) -> bool {
     shorten && dim > 2 * EDGE
 }

@@ -42,7 +42,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn a_look_counts_inside_its_scope_alone() {
+    fn an_interrupt_check_is_called_only_inside_its_scope() {
         let seen = Rc::new(Cell::new(0));
         let counted = seen.clone();
         let check = move || {

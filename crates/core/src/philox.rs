@@ -5,7 +5,8 @@
 //! [`crate::ops::random`] describes how ops index their random words.
 
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
-/// The golden ratio and the square root of 3, minus 1: added to the key after each round.
+/// The fractional parts of the golden ratio and of the square root of 3, times 2^32. They are added
+/// to the key before each round but the first.
 const KEY_STEPS: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 const ROUNDS: usize = 10;
 

@@ -51,7 +51,9 @@ struct Visit {
     node: Arc<Node>,
     /// Number of edges to this node whose gradient has not arrived yet.
     pending: u32,
+    /// Whether a requested gradient depends on the gradient of this node.
     needed: bool,
+    /// The sums of the gradients that have arrived, one for each output of the node.
     grads: SmallVec<[Option<Tensor>; 1]>,
     /// Extra data that a rule provided with the gradient, as long as only one gradient has arrived.
     extra: Option<(Extra, Tensor)>,
@@ -120,6 +122,7 @@ impl Tensor {
         )
     }
 
+    /// Returns the gradient of this single element with respect to itself: one.
     fn unit_cotangent(&self) -> Result<Tensor> {
         if self.elements() != 1 {
             return Err(Error::autograd(text![
@@ -212,11 +215,15 @@ pub(super) fn grad_within(
     Ok(result)
 }
 
+/// The gradients that a backward pass delivers.
 enum Targets<'a> {
+    /// Those of all leaves, to a sink.
     Leaves(&'a mut dyn GradientSink),
+    /// Those of these tensors, which are `None` until they have arrived.
     Chosen(&'a mut HashMap<TensorId, Option<Tensor>>),
 }
 
+/// Checks the cotangents and runs the backward pass from `outputs` to the targets.
 fn run_backward(
     boundary: &Boundary,
     outputs: &[Tensor],
@@ -339,6 +346,8 @@ fn deliver(visits: &mut Visits, ready: &mut ReadyQueue, edge: &Edge, grad: Optio
     Ok(())
 }
 
+/// Processes the nodes of the queue until it is empty: runs each node's hooks and gradient rule,
+/// and delivers the gradients to the nodes of its inputs.
 fn process(
     visits: &mut Visits,
     ready: &mut ReadyQueue,
@@ -472,6 +481,7 @@ fn check_shape(node: &Node, index: usize, grad: Option<&Tensor>) -> Result<()> {
     Ok(())
 }
 
+/// Delivers the gradient of output `index` of `node` if it is one of the targets.
 fn collect(node: &Node, index: usize, grad: &Tensor, targets: &mut Targets<'_>) -> Result<()> {
     let id = TensorId { node: node.id(), index: index as u32 };
     match targets {

@@ -27,12 +27,15 @@ use std::rc::Rc;
 
 type SegmentFn = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
+/// The node function of a segment: what its second run needs, and the trace of the first run.
 struct Checkpoint {
     f: Box<SegmentFn>,
     /// The arguments, then the other tensors (parameters) that the segment used and that need a
     /// gradient.
     inputs: Vec<Tensor>,
+    /// Number of arguments: the first entries of `inputs`.
     arguments: usize,
+    /// The position of the random number generator before the first run.
     random_position: (u64, u64),
     precision: Option<Precision>,
     fusion_mode: FusionMode,
@@ -102,13 +105,13 @@ pub fn checkpoint(
 }
 
 /// Returns the arguments as separate tensors for this run, so that gradients with respect to them
-/// are distinguished from those with respect to captured tensors. With `linked`, they are connected
-/// to the arguments in the graph, for double backward.
-fn separate(arguments: &[Tensor], linked: bool) -> Result<Vec<Tensor>> {
+/// are distinguished from those with respect to captured tensors. If `is_linked`, they are
+/// connected to the arguments in the graph, for double backward.
+fn separate(arguments: &[Tensor], is_linked: bool) -> Result<Vec<Tensor>> {
     arguments
         .iter()
         .map(|argument| match argument.needs_grad() {
-            true if linked => argument.tracked_alias(),
+            true if is_linked => argument.tracked_alias(),
             true => argument.detach().requires_grad(),
             false => Ok(argument.clone()),
         })
@@ -188,6 +191,7 @@ impl Trace {
         }
     }
 
+    /// Adds the step of an op, and records the buffers that it reads, allocates and changes.
     fn record_call(&mut self, call: &OpCall<'_>) {
         let mut digest = DefaultHasher::new();
         format!("{:?}", call.op).hash(&mut digest);
@@ -372,18 +376,21 @@ impl Checkpoint {
 }
 
 impl Trace {
+    /// Describes the first op that differs from the second run.
     fn step_difference(&self, second: &Trace) -> Option<Text> {
         let mut steps = self.steps.iter().zip(&second.steps).enumerate();
-        if let Some((at, (one, two))) = steps.find(|(_, (one, two))| one != two) {
+        if let Some((index, (one, two))) = steps.find(|(_, (one, two))| one != two) {
             return Some(match one.op == two.op && one.outputs == two.outputs {
                 true => text![
                     "ran ",
                     one.describe(),
-                    format!(" as its op {at} with other settings or on other tensors when it was run again")
+                    format!(
+                        " as its op {index} with other settings or on other tensors when it was run again"
+                    )
                 ],
                 false => {
-                    let (at, two) = (format!(" as its op {at} at first and "), two.describe());
-                    text!["ran ", one.describe(), at, two, " when it was run again"]
+                    let (position, two) = (format!(" as its op {index} at first and "), two.describe());
+                    text!["ran ", one.describe(), position, two, " when it was run again"]
                 }
             });
         }
@@ -391,16 +398,17 @@ impl Trace {
         (one != two).then(|| format!("ran {one} ops at first and {two} when it was run again").into())
     }
 
+    /// Describes the first output whose shape or dtype differs from the second run.
     fn output_difference(&self, second: &Trace) -> Option<Text> {
         let (one, two) = (self.outputs.len(), second.outputs.len());
         if one != two {
             return Some(format!("gave {one} outputs at first and {two} when it was run again").into());
         }
-        let at = (0..one).find(|&at| self.outputs[at] != second.outputs[at])?;
-        let ((shape, dtype), (other_shape, other_dtype)) = (&self.outputs[at], &second.outputs[at]);
+        let index = (0..one).find(|&index| self.outputs[index] != second.outputs[index])?;
+        let ((shape, dtype), (other_shape, other_dtype)) = (&self.outputs[index], &second.outputs[index]);
         let (first, second) = (text![shape, " ", *dtype], text![other_shape, " ", *other_dtype]);
-        let at = format!("gave an output {at} of shape ");
-        Some(text![at, first, " at first and of ", second, " when it was run again"])
+        let start = format!("gave an output {index} of shape ");
+        Some(text![start, first, " at first and of ", second, " when it was run again"])
     }
 }
 

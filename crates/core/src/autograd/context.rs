@@ -35,6 +35,7 @@ impl Context<'_> {
         self.checked("output", index, self.saved.outputs.get(index))
     }
 
+    /// Returns a saved tensor, and an error if it was not saved or was changed in place since.
     fn checked<'t>(
         &self,
         what: &str,
@@ -201,6 +202,7 @@ fn takes_column_sums(node: &Node) -> bool {
     matmul.epilogue.bias && needs(2) && !(needs(1) && computes_row_sums(node.input_layout(1)))
 }
 
-/// The output indices of a product with an activation and a pre-activation output.
+/// The output of a matrix product with an activation that holds the activation's result.
 pub(super) const ACTIVATED: u32 = 0;
+/// The output of such a product that holds the input of the activation.
 pub(super) const PRE_ACTIVATION: u32 = 1;

@@ -11,6 +11,7 @@ use crate::text;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// The node function of [`with_gradient`].
 struct Custom<F> {
     name: &'static str,
     backward: F,
@@ -30,8 +31,8 @@ struct Custom<F> {
 ///
 /// # Errors
 /// Returns an error if `saves` is not empty and there are more inputs or outputs than [`Saves`] can
-/// represent. The backward pass returns the errors of `backward`, and an error if the number or
-/// shapes of the gradients differ from those of the inputs.
+/// represent. The backward pass returns the errors of `backward`, and an error if the number,
+/// shapes or dtypes of the gradients differ from those of the inputs.
 pub fn with_gradient(
     name: &'static str,
     inputs: &[&Tensor],

@@ -58,6 +58,7 @@ impl Tensor {
 struct DotWriter<'a> {
     source: String,
     options: DotOptions<'a>,
+    /// The names from the options, by tensor.
     names: HashMap<TensorId, &'a str>,
     /// Shape and dtype of each used output, as recorded by the nodes that use it.
     outputs: BTreeMap<(u64, u32), String>,
@@ -94,7 +95,7 @@ impl<'a> DotWriter<'a> {
         nodes
     }
 
-    /// Writes the label of a node: its op, and its used outputs with their names.
+    /// Writes a node with its label: its op, and its used outputs with their names.
     fn describe(&mut self, node: &Arc<Node>) -> Result<()> {
         let mut label = node.function().name().to_string();
         for ((_, index), kind) in self.outputs.range((node.id(), 0)..=(node.id(), u32::MAX)) {

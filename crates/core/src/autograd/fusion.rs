@@ -29,7 +29,7 @@ use crate::{DType, Shape};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 
-/// What the gradient rule of one node may fuse, and what it fused.
+/// The work that the gradient rule of one node may fuse, and the work that it fused.
 #[derive(Default)]
 pub(super) struct Fusion {
     /// For each input, the sum of the gradients from other uses.
@@ -69,6 +69,8 @@ pub(super) struct Partial {
     pub(super) output: u32,
 }
 
+/// Returns the bit of input `index` in `may_skip` and `skipped`. It is 0 for `index` 64 and above:
+/// the activations of these inputs are never skipped.
 fn bit(index: usize) -> u64 {
     1u64.checked_shl(index as u32).unwrap_or(0)
 }
@@ -89,8 +91,9 @@ impl Fusion {
         for (index, edge) in node.edges().iter().enumerate() {
             let edge = edge.as_ref().filter(|_| needs[index]);
             partials.push(edge.and_then(&mut partial));
-            let is_unrequested =
-                |node: &Node| ![ACTIVATED, PRE_ACTIVATION].iter().any(|&at| is_requested_output(node, at));
+            let is_unrequested = |node: &Node| {
+                ![ACTIVATED, PRE_ACTIVATION].iter().any(|&output| is_requested_output(node, output))
+            };
             let can_skip = |node: &Node| node.activation().is_some() && is_unrequested(node);
             if edge.is_some_and(|edge| edge.index == ACTIVATED && can_skip(&edge.node)) {
                 fusion.may_skip |= bit(index);
@@ -99,6 +102,7 @@ impl Fusion {
         fusion
     }
 
+    /// See [`Context::take_partial`](super::Context::take_partial).
     pub(super) fn take_partial(&self, index: usize, dtype: DType, shape: &Shape) -> Option<Tensor> {
         let mut partials = self.partials.borrow_mut();
         let Partial { sum, .. } = partials.get_mut(index)?.take_if(|partial| partial.sum.dtype() == dtype)?;
@@ -111,10 +115,12 @@ impl Fusion {
         partial.is_some_and(|partial| partial.sum.dtype() == dtype)
     }
 
+    /// Returns whether the rule may return the gradient of the pre-activation of input `index`.
     pub(super) fn may_skip(&self, index: usize) -> bool {
         self.may_skip & bit(index) != 0
     }
 
+    /// Records that the rule returns the gradient of the pre-activation of input `index`.
     pub(super) fn skip(&self, index: usize) {
         self.skipped.set(self.skipped.get() | self.may_skip & bit(index));
     }
@@ -132,6 +138,7 @@ impl Fusion {
         self.received.as_ref().filter(|(kind, _)| *kind == extra).map(|(_, tensor)| tensor.clone())
     }
 
+    /// Stores data that the rule computed along with the gradient of input `index`.
     pub(super) fn provide(&self, extra: Extra, index: usize, tensor: Tensor) {
         self.provided.borrow_mut().push((index, (extra, tensor)));
     }

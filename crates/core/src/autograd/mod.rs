@@ -1,9 +1,9 @@
 //! The autograd graph and the backward pass.
 //!
 //! A [`Node`] is created for each op through which a gradient must flow. It contains edges to the
-//! nodes of its inputs and only those tensors that its gradient rule needs. `run_backward` visits
-//! each node once, from outputs to leaves. Nothing here is recursive, neither the backward pass nor
-//! dropping the graph.
+//! nodes of its inputs and only those tensors that its gradient rule needs. The backward pass
+//! visits each node once, from outputs to leaves. Neither the backward pass nor dropping the graph
+//! is recursive.
 
 mod backward;
 mod checkpoint;

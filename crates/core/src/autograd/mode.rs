@@ -15,6 +15,7 @@ const LAYER_FUSION_DISABLED: u8 = 8;
 thread_local! {
     /// One cell for all switches, so that recording an op reads only one.
     static MODE: Cell<u8> = const { Cell::new(RECORDING) };
+    /// The tensors that the innermost running segment has used so far.
     static CAPTURED: RefCell<Option<Captured>> = const { RefCell::new(None) };
 }
 
@@ -163,6 +164,7 @@ impl Captured {
 /// Runs `f`. Returns its result and the tensors that it used, if they need a gradient and are older
 /// than the node with id `before`.
 pub(super) fn capture_inputs<T>(before: u64, f: impl FnOnce() -> T) -> (T, Vec<Tensor>) {
+    /// Restores the outer segment's tensors, also if `f` panics.
     struct Reset(Option<Captured>);
     impl Drop for Reset {
         fn drop(&mut self) {
@@ -194,6 +196,7 @@ pub(super) fn records(inputs: &[&Tensor]) -> bool {
     mode & RECORDING != 0
 }
 
+/// Collects inputs for the running segment.
 #[cold]
 fn record_inputs(inputs: &[&Tensor]) {
     CAPTURED.with_borrow_mut(|captured| {

@@ -25,8 +25,8 @@ thread_local! {
 /// Runs `f`. In every backward pass of this thread inside it, `observer` is called with the input
 /// gradients that each gradient rule returns, and may change them.
 ///
-/// Use it for debugging, for example to find the first NaN, and to plant faults in tests of test
-/// harnesses.
+/// Use it for debugging, for example to find the first NaN, and to inject faults into gradients
+/// when gradient checks are tested themselves.
 pub fn observe_backward<T>(
     observer: impl Fn(&'static str, &mut Grads) -> Result<()> + 'static,
     f: impl FnOnce() -> T,

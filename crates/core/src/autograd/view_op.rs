@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 /// A view: a change of layout, recorded so that its gradient can be computed.
 #[derive(Clone, Debug)]
 pub enum ViewOp {
-    /// Another shape of the same elements; also squeeze, unsqueeze and aliases.
+    /// The same elements in another shape; also squeeze, unsqueeze and aliases.
     Reshape,
     /// Axes in another order.
     Permute(SmallVec<[u8; MAX_RANK]>),
@@ -18,7 +18,7 @@ pub enum ViewOp {
         axis: usize,
         /// The first element.
         start: usize,
-        /// The end, exclusive.
+        /// The end, exclusive. With a negative step, -1 is the position before element 0.
         end: isize,
         /// The step.
         step: isize,
@@ -38,7 +38,7 @@ pub enum ViewOp {
         axis: usize,
         /// The number of elements of a window.
         size: usize,
-        /// The distance between windows.
+        /// The distance between the starts of consecutive windows, in elements.
         step: usize,
     },
     /// The diagonal of two axes as the last axis, as [`Layout::diagonal`].
@@ -52,7 +52,7 @@ pub enum ViewOp {
     },
     /// Elements by their indices in row-major order, as `Tensor::as_strided`.
     Strided {
-        /// The distance between neighbors along each axis.
+        /// The distance between neighbors along each axis, in elements.
         strides: SmallVec<[usize; MAX_RANK]>,
         /// The index of the first element.
         offset: usize,

@@ -112,6 +112,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
+    /// Returns the differences beyond the tolerance of the dtype and `noise`, if any.
     fn differences(&self, got: &Snapshot, want: &Snapshot, noise: f64) -> Option<Differences> {
         Differences::of(got, want, self.factor * tolerance(want.dtype), self.factor * noise)
     }
@@ -119,7 +120,7 @@ impl Comparison<'_> {
     /// Computes the oracle's outputs for `inputs`, with the operands at the indices `factors`
     /// rounded to TF32.
     fn expected_in_tf32(&self, op: &Op, inputs: &[Snapshot], factors: &[usize]) -> Result<Vec<Snapshot>> {
-        let rounded = |(at, input): (usize, &Snapshot)| match factors.contains(&at) {
+        let rounded = |(index, input): (usize, &Snapshot)| match factors.contains(&index) {
             true => input.in_tf32(),
             false => input.clone(),
         };
@@ -183,7 +184,8 @@ enum Rounding {
     Once,
     /// In an elementwise formula that may cancel: proportional to the inputs.
     OfInputs,
-    /// In sums: as large as the effect of changing the inputs. These ops are all continuous.
+    /// In sums: estimated by the effect of changing the inputs by one ulp, which is small because
+    /// these ops are all continuous.
     OfSums,
 }
 
@@ -213,8 +215,11 @@ impl Rounding {
 
 /// The elements in which two snapshots of one shape differ by more than the tolerance.
 struct Differences {
+    /// Number of these elements.
     count: usize,
+    /// The row-major index of the first one.
     first: usize,
+    /// The difference that was allowed for the first one.
     allowed: f64,
 }
 
@@ -236,10 +241,11 @@ impl Differences {
                 .fold(0.0, |a: f64, b| a.max(b.abs()));
             for (column, (&got, &want)) in got_row.iter().zip(want_row).enumerate() {
                 let allowed = relative * (want.abs() + largest) + noise;
-                let at = row * width + column;
-                let same_integer = !got_bits.dtype.is_int() || got_bits.element(at) == want_bits.element(at);
+                let index = row * width + column;
+                let same_integer =
+                    !got_bits.dtype.is_int() || got_bits.element(index) == want_bits.element(index);
                 if !(same_integer && agrees(got, want, allowed)) {
-                    let first = Differences { count: 0, first: at, allowed };
+                    let first = Differences { count: 0, first: index, allowed };
                     differences.get_or_insert(first).count += 1;
                 }
             }

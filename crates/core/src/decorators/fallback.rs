@@ -23,7 +23,9 @@ use crate::ops::unary::UnaryOp;
 pub struct Fallback {
     name: String,
     inner: Device,
+    /// The device that runs `ops`.
     other: Device,
+    /// The names of the ops, as the program or the environment variable lists them.
     ops: Vec<String>,
 }
 
@@ -45,6 +47,7 @@ impl Fallback {
         }))
     }
 
+    /// Returns whether `op` runs on the other device.
     fn falls_back(&self, op: &Op) -> bool {
         let name = op.name();
         self.ops.iter().any(|listed| match (op, listed.strip_prefix("custom.")) {
@@ -143,6 +146,7 @@ fn snake_case(name_in_list: &str) -> String {
     name
 }
 
+/// Returns an error, with similar names, if no op is called `name`.
 fn check_name(name: &str) -> Result<()> {
     let known = known_names();
     if name.starts_with("custom.") || known.iter().any(|other| other == name) {
@@ -173,8 +177,8 @@ fn check_name(name: &str) -> Result<()> {
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (at, letter) in left.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
+    for (index, letter) in left.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
         for (column, other) in right.iter().enumerate() {
             let replaced = diagonal + usize::from(letter != *other);
             diagonal = row[column + 1];

@@ -20,26 +20,37 @@ use crate::text;
 pub struct NanCheck {
     name: String,
     inner: Device,
-    infinity: bool,
+    /// Whether an infinity is an error too.
+    includes_infinity: bool,
 }
 
 impl NanCheck {
     /// Wraps `device` so that outputs are checked for NaN.
     #[allow(clippy::new_ret_no_self, reason = "a decorator is used as the device that it makes")]
     pub fn new(device: Device) -> Device {
-        Device::new(NanCheck { name: format!("nan_check({device})"), inner: device, infinity: false })
+        Device::new(NanCheck {
+            name: format!("nan_check({device})"),
+            inner: device,
+            includes_infinity: false,
+        })
     }
 
     /// Wraps `device` so that outputs are checked for NaN and infinity.
     pub fn with_infinity(device: Device) -> Device {
-        Device::new(NanCheck { name: format!("finite_check({device})"), inner: device, infinity: true })
+        Device::new(NanCheck {
+            name: format!("finite_check({device})"),
+            inner: device,
+            includes_infinity: true,
+        })
     }
 
+    /// Returns whether an output must not contain `value`.
     fn is_bad(&self, value: f64) -> bool {
-        value.is_nan() || (self.infinity && value.is_infinite())
+        value.is_nan() || (self.includes_infinity && value.is_infinite())
     }
 
-    /// Returns the number of bad values, and the index of the first one.
+    /// Returns the number of bad values, and the row-major index of the first one; `None` if there
+    /// are none.
     fn bad_values(&self, snapshot: &Snapshot) -> Option<(usize, usize)> {
         if !snapshot.dtype.is_float() {
             return None;
@@ -49,6 +60,7 @@ impl NanCheck {
         Some((values.iter().filter(|&&value| self.is_bad(value)).count(), first))
     }
 
+    /// Checks the outputs of an op that has run. `before` contains the inputs that it overwrote.
     fn check(
         &self,
         op: &Op,
@@ -70,7 +82,7 @@ impl NanCheck {
             {
                 return Ok(());
             }
-            let unwanted = if self.infinity { Unwanted::NanOrInfinity } else { Unwanted::Nan };
+            let unwanted = if self.includes_infinity { Unwanted::NanOrInfinity } else { Unwanted::Nan };
             if defer_to_function(unwanted) {
                 return Ok(());
             }
@@ -82,6 +94,7 @@ impl NanCheck {
         Ok(())
     }
 
+    /// Describes a bad output and the inputs, for the error.
     fn report(
         &self,
         index: usize,
@@ -90,16 +103,16 @@ impl NanCheck {
         first: usize,
         inputs: &[Snapshot],
     ) -> Text {
-        let what = if self.infinity { "NaN or infinity" } else { "NaN" };
+        let what = if self.includes_infinity { "NaN or infinity" } else { "NaN" };
         let elements = output.shape.elements();
-        let at = unravel(first, &output.shape);
+        let position = unravel(first, &output.shape);
         let of_inputs = inputs.iter().enumerate().map(|(index, input)| {
             text![format!(" input {index} ("), input.describe(), format!("): {}", input.stats())]
         });
         text![
             format!("{what} in {count} of {elements} elements of output {index} ("),
             output.describe(),
-            format!("), first at {at:?}, on {}; inputs had none:", self.inner.name()),
+            format!("), first at {position:?}, on {}; inputs had none:", self.inner.name()),
             Text::joined(of_inputs, ";")
         ]
     }
@@ -131,10 +144,10 @@ impl Backend for NanCheck {
         let backend = self.inner.backend();
         // Only inputs that the op overwrites must be read before it runs. The others are read only
         // to explain a bad output.
-        let overwritten = |input: &View<'_>| outputs.iter().any(|output| output.buffer.is(input.buffer));
+        let is_overwritten = |input: &View<'_>| outputs.iter().any(|output| output.buffer.is(input.buffer));
         let before = inputs
             .iter()
-            .map(|input| overwritten(input).then(|| Snapshot::of(backend, input)).transpose())
+            .map(|input| is_overwritten(input).then(|| Snapshot::of(backend, input)).transpose())
             .collect::<Result<Vec<_>>>()?;
         backend.run(op, inputs, outputs)?;
         self.check(op, inputs, outputs, before)

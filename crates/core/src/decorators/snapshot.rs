@@ -14,9 +14,11 @@ use smallvec::SmallVec;
 /// The values of a view at one moment, on the host. Repeated elements (stride 0) are stored once.
 #[derive(Clone)]
 pub(crate) struct Snapshot {
+    /// The elements in row-major order of `compact`.
     bytes: Vec<u8>,
-    /// The shape of `bytes`: repeated axes have size 1.
+    /// The shape of the stored elements: repeated axes have size 1.
     compact: Shape,
+    /// The shape of the view.
     pub(crate) shape: Shape,
     pub(super) dtype: DType,
 }
@@ -34,6 +36,7 @@ impl Snapshot {
         Snapshot::read(backend, view, *view.layout)
     }
 
+    /// Copies the elements of `layout`, which is that of `view` or its compact form.
     fn read(backend: &dyn Backend, view: &View<'_>, layout: Layout) -> Result<Snapshot> {
         let (compact, size) = (*layout.shape(), view.dtype.size());
         let mut bytes = vec![0; compact.elements() * size];
@@ -84,7 +87,7 @@ impl Snapshot {
     }
 
     /// Returns the snapshot with every floating value multiplied by `1 + epsilon` or `1 - epsilon`,
-    /// at random.
+    /// at random (epsilon of the dtype): a perturbation that shows how sensitive an op is.
     pub(super) fn nudged(&self) -> Snapshot {
         fn nudge<T: Element>(bytes: &[u8]) -> Vec<u8> {
             let mut state = 0x9e37_79b9_7f4a_7c15u64;

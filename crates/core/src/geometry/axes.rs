@@ -169,7 +169,8 @@ pub struct JoinedAxis {
     pub size: usize,
     /// The strides of the tensor and of each part.
     pub strides: SmallVec<[isize; 8]>,
-    /// Whether the parts are concatenated along this axis.
+    /// Whether the parts are concatenated along this axis. All others have the same size in each
+    /// part.
     pub joins: bool,
     /// Number of elements of this axis for each element of the first axis that was merged into it.
     pub inner: usize,

@@ -13,9 +13,9 @@ pub struct PaddedAxis {
     pub before: usize,
     /// Number of elements of x.
     pub inner: usize,
-    /// The stride of x.
+    /// The stride of x, in elements.
     pub x_stride: isize,
-    /// The stride of y.
+    /// The stride of y, in elements.
     pub y_stride: isize,
 }
 

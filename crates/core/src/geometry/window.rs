@@ -9,11 +9,11 @@ use std::ops::Range;
 pub struct SlidingWindow {
     /// Number of elements of a window.
     pub kernel: usize,
-    /// Distance between neighboring windows.
+    /// Distance between the starts of neighboring windows, in elements.
     pub stride: usize,
-    /// Number of padding elements before and after the image.
+    /// Number of padding elements before the image, and the same number after it.
     pub padding: usize,
-    /// Distance between neighboring elements of a window.
+    /// Distance between neighboring elements of a window, in elements of the image.
     pub dilation: usize,
     /// Number of elements of the image.
     pub size: usize,
