@@ -530,6 +530,30 @@ fn gradients_of_micro_batches_add_up_to_those_of_the_batch() -> Result<()> {
     SGD::new(model.parameters(), SGDConfig::default())?.step_strict(&sum)
 }
 
+/// Gradients that a step has used, themselves or after they were unscaled or clipped by `map`, must
+/// not be added to: the next step would use them again.
+#[test]
+fn gradients_that_a_step_has_used_are_stale_once_more_are_added() -> Result<()> {
+    let device = device();
+    let model = Linear::new(3, 2, &device)?;
+    let input = Tensor::randn([4, 3], DType::F32, &device)?;
+    let backward = || model.forward(&input)?.square()?.mean_all()?.backward();
+    let mut sgd = SGD::new(model.parameters(), SGDConfig::default())?;
+    for is_mapped in [false, true] {
+        let mut gradients = backward()?;
+        gradients.accumulate(backward()?)?;
+        let mapped = gradients.map(|grad| grad.mul_scalar(0.5))?;
+        sgd.step_strict(if is_mapped { &mapped } else { &gradients })?;
+        assert!(!gradients.are_stale() && !mapped.are_stale());
+        for mut used in [gradients, mapped] {
+            used.accumulate(backward()?)?;
+            let message = sgd.step_strict(&used).unwrap_err().to_string();
+            assert!(message.contains("gradients were added to those that a step has used"), "{message}");
+        }
+    }
+    Ok(())
+}
+
 /// Two parameters that share a buffer are updated one after another, as if each had a separate
 /// step; disjoint parts of one buffer are updated together.
 #[test]

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use crate::text;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The id of a tensor to which gradients flow: its node and its output index in the node.
@@ -31,8 +32,9 @@ impl Tensor {
 #[derive(Default)]
 pub struct Gradients {
     by_id: HashMap<TensorId, Tensor>,
-    /// Whether an optimizer step has used them.
-    used: AtomicBool,
+    /// Whether an optimizer step has used them, or gradients that were mapped from them, or from
+    /// which they were mapped.
+    used: Arc<AtomicBool>,
     /// Whether further gradients were added after an optimizer step had used them.
     is_stale: bool,
 }
@@ -102,7 +104,7 @@ impl Gradients {
     /// # Errors
     /// Returns the errors of an addition.
     pub fn accumulate(&mut self, other: Gradients) -> Result<()> {
-        self.is_stale |= !self.by_id.is_empty() && (*self.used.get_mut() || other.is_stale);
+        self.is_stale |= !self.by_id.is_empty() && (self.used.load(Ordering::Relaxed) || other.is_stale);
         // A captured step must add them in the same order each time, and the iteration order of a
         // map is not fixed.
         let mut added: Vec<_> = other.by_id.into_iter().collect();
@@ -120,7 +122,8 @@ impl Gradients {
     }
 
     /// Returns the results of `f` for each gradient, under the same ids. `f` is called in the order
-    /// in which the leaves were created.
+    /// in which the leaves were created. An optimizer step that uses the results also counts as a
+    /// use of these gradients ([`mark_used`](Gradients::mark_used)).
     ///
     /// # Errors
     /// Returns the errors of `f`, and an error if it changes shape, dtype or device.
@@ -138,7 +141,7 @@ impl Gradients {
             }
             by_id.insert(id, mapped);
         }
-        Ok(Gradients { by_id, is_stale: self.is_stale, ..Gradients::default() })
+        Ok(Gradients { by_id, used: Arc::clone(&self.used), is_stale: self.is_stale })
     }
 
     /// Returns the number of gradients.
