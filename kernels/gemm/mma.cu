@@ -1,5 +1,7 @@
 // Matrix products of f16 and bf16 on the tensor cores (mma.sync, sm_80 and newer), accumulated in
-// f32. gemm.cuh defines the product and the macros of the epilogue.
+// f32: y = a b for each of a batch of matrices, and the epilogue that gemm.cuh defines.
+//
+//   a   [batch.., m, k]      b   [batch.., k, n]      y   [batch.., m, n]
 //
 //                      b: TILE_K x TILE_N
 //                         +---------+---------+
@@ -74,6 +76,8 @@
 #define STAGES 4
 #define BLOCKS_PER_SM 1
 #endif
+// Rows of tiles in a band: blocks that run at the same time share rows of a and columns of b in the
+// L2 cache (locate_tile).
 #ifndef BAND
 #define BAND 8
 #endif
@@ -84,20 +88,23 @@ constexpr int THREADS = WARPS_M * (TILE_N / WARP_N) * WARP;
 // Elements of one stage.
 constexpr int STAGE_A = TILE_M * TILE_K;
 constexpr int STAGE = STAGE_A + TILE_N * TILE_K;
-// Squares of 16 x 16 in a warp's tile, and steps of 16 along k in a tile.
-constexpr int SQUARES_M = WARP_M / 16, SQUARES_N = WARP_N / 16;
+// Operand fragments of 16 rows (of a) or 16 columns (of b) in a warp's tile, and steps of 16 along
+// k in a tile.
+constexpr int FRAGMENTS_M = WARP_M / 16, FRAGMENTS_N = WARP_N / 16;
 constexpr int STEPS = TILE_K / 16;
-// Rows are padded by 8 floats: the quads that write pairs of sums then use different banks.
-constexpr int LEAD_Y = WARP_N + 8;
-// SHARED = max(STAGES * STAGE * 2, THREADS / 32 * 16 * LEAD_Y * 4)
+// Floats from one row to the next of the results in smem. Rows are padded by 8 floats: the groups
+// of four lanes that write pairs of accumulators then use different banks.
+constexpr int Y_ROW_STRIDE = WARP_N + 8;
+// SHARED = max(STAGES * STAGE * 2, THREADS / 32 * 16 * Y_ROW_STRIDE * 4)
 static_assert(STEPS % 2 == 0, "operands are double buffered in registers");
 
 // The value that the index of a chunk in row `row` is XORed with, in a tile with ROW chunks per
 // row. 8 chunks are 128 bytes, all banks once, so shorter rows share a value.
 template <int ROW> INLINE int swizzle(int row) { return ROW >= 8 ? row % 8 : row / (8 / ROW) % ROW; }
 
-// Copies one operand's tiles to shared memory: LINES are rows of a or columns of b. Elements
-// outside the matrix are 0.
+// Copies one operand's tiles to shared memory. A line is a row of a or a column of b; a tile has
+// LINES of them. A row is one of the tile in smem: a line if the operand is K-major, otherwise the
+// elements of all lines at one index of k. Elements outside the matrix are 0.
 template <int LINES, bool K_MAJOR, int ALIGNMENT> struct TileLoader {
     static constexpr int ROW = (K_MAJOR ? TILE_K : LINES) / CHUNK;  // chunks of a row in smem
     static constexpr int ROWS = K_MAJOR ? LINES : TILE_K;
@@ -106,46 +113,49 @@ template <int LINES, bool K_MAJOR, int ALIGNMENT> struct TileLoader {
     static_assert(THREADS % ROW == 0, "whole rows at once");
     static_assert(ALIGNMENT == CHUNK || ALIGNMENT == 1, "copies of a chunk or of one element");
 
-    const Element* from;
-    i64 row_step, k_step, run_stride;
-    u32 to;
-    i32 row, chunk, rows_left;
+    const Element* source;  // this thread's first chunk in the next tile
+    // In elements: between a thread's rows, between tiles along k, and between a chunk's elements.
+    i64 row_step, k_step, element_stride;
+    u32 target;  // offset of this thread's first chunk in a tile in smem
+    // This thread's first row in the tile, the first element of its chunks in their rows, and the
+    // lines of the matrix from the first line of the tile on.
+    i32 row, chunk, lines_left;
+    // Elements between fetch and commit_to_smem.
     Pack<Element, CHUNK> held[ALIGNMENT == 1 ? COUNT : 1];
 
     INLINE TileLoader(const Element* first, i64 line_stride, i64 k_stride, u32 line, u32 lines) {
         row = threadIdx.x / ROW;
         chunk = threadIdx.x % ROW * CHUNK;
-        // Along a line's contiguous axis the stride is known to be 1, unless elements are copied
-        // one by one.
-        run_stride = ALIGNMENT > 1 ? 1 : K_MAJOR ? k_stride : line_stride;
+        // Along the contiguous axis, which is k if the operand is K-major. Known to be 1 unless
+        // elements are copied one by one.
+        element_stride = ALIGNMENT > 1 ? 1 : K_MAJOR ? k_stride : line_stride;
         i64 row_stride = K_MAJOR ? line_stride : k_stride;
-        from = first + (K_MAJOR ? line * line_stride : line * run_stride) + row * row_stride + chunk * run_stride;
+        source =
+            first + (K_MAJOR ? line * line_stride : line * element_stride) + row * row_stride + chunk * element_stride;
         row_step = ROW_STEP * row_stride;
-        k_step = TILE_K * (K_MAJOR ? run_stride : row_stride);
-        // Lines of the matrix from the first line of the tile on.
-        rows_left = lines - line;
-        to = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(row)) * CHUNK;
+        k_step = TILE_K * (K_MAJOR ? element_stride : row_stride);
+        lines_left = lines - line;
+        target = row * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(row)) * CHUNK;
     }
 
-    // Issues the loads of the next tile; `left` is the length of k from its start.
-    INLINE void fetch(Element* tile, i32 left) {
-        i32 rows_valid = K_MAJOR ? rows_left : left;
-        i32 chunk_valid = (K_MAJOR ? left : rows_left) - chunk;
-        const Element* source = from;
+    // Issues the loads of the next tile; `k_left` is the length of k from its start.
+    INLINE void fetch(Element* tile, i32 k_left) {
+        i32 rows_valid = K_MAJOR ? lines_left : k_left;
+        i32 chunk_valid = (K_MAJOR ? k_left : lines_left) - chunk;
+        const Element* from = source;
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i, source += row_step) {
+        for (int i = 0; i < COUNT; ++i, from += row_step) {
             if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
             bool valid = row + i * ROW_STEP < rows_valid;
             if constexpr (ALIGNMENT == 1) {
 #pragma unroll
                 for (int e = 0; e < CHUNK; ++e)
-                    held[i].of[e] = valid && e < chunk_valid ? source[e * run_stride] : Element();
+                    held[i].of[e] = valid && e < chunk_valid ? from[e * element_stride] : Element();
             } else {
-                u32 target = cvta_to_shared(tile + to_of(i));
-                cp_async<16>(target, source, valid && chunk_valid > 0);
+                cp_async<16>(cvta_to_shared(tile + offset_of(i)), from, valid && chunk_valid > 0);
             }
         }
-        from += k_step;
+        source += k_step;
     }
     // Stores the elements that pass through registers.
     INLINE void commit_to_smem(Element* tile) {
@@ -153,15 +163,15 @@ template <int LINES, bool K_MAJOR, int ALIGNMENT> struct TileLoader {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
                 if (ROWS % ROW_STEP != 0 && row + i * ROW_STEP >= ROWS) break;
-                store<Element, CHUNK>(tile + to_of(i), held[i]);
+                store<Element, CHUNK>(tile + offset_of(i), held[i]);
             }
         }
     }
-    // The swizzle repeats after 8 rows at most.
-    INLINE u32 to_of(int i) {
-        if constexpr (ROW_STEP % 8 == 0 || COUNT == 1) return to + i * ROW_STEP * ROW * CHUNK;
-        int mine = row + i * ROW_STEP;
-        return mine * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(mine)) * CHUNK;
+    // The offset in a tile of this thread's chunk i. The swizzle repeats after at most 8 rows.
+    INLINE u32 offset_of(int i) {
+        if constexpr (ROW_STEP % 8 == 0 || COUNT == 1) return target + i * ROW_STEP * ROW * CHUNK;
+        int tile_row = row + i * ROW_STEP;
+        return tile_row * (ROW * CHUNK) + (threadIdx.x % ROW ^ swizzle<ROW>(tile_row)) * CHUNK;
     }
 };
 
@@ -170,8 +180,8 @@ template <int LINES, bool K_MAJOR, int ALIGNMENT> struct TileLoader {
 // first along k (b), not along the lines (a).
 template <int LINES, bool K_MAJOR, bool MATRIX_K> struct Reader {
     static constexpr int ROW = (K_MAJOR ? TILE_K : LINES) / CHUNK;
-    u32 first;  // bytes from the start of the tile to this lane's row
-    int chunk, pattern;
+    u32 first;           // bytes from the start of the tile to this lane's row
+    int chunk, pattern;  // this lane's chunk in the row, and the swizzle of the row
 
     INLINE Reader(int line, int lane) {
         int second = lane / 8 % 2, third = lane / 16;
@@ -182,66 +192,68 @@ template <int LINES, bool K_MAJOR, bool MATRIX_K> struct Reader {
         pattern = swizzle<ROW>(row);
         first = row * ROW * 16;
     }
-    // Reads square `square` of 16 lines at step `step`; `tile` is the address of the tile.
-    INLINE void read(u32 (&to)[4], u32 tile, int square, int step) const {
+    // Reads the fragment with this index, of 16 lines, at this step of k; `tile` is the address of
+    // the tile.
+    INLINE void read(u32 (&fragment)[4], u32 tile, int index, int step) const {
         if constexpr (K_MAJOR)
-            ldmatrix_x4(to, tile + first + square * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
-        else ldmatrix_x4_trans(to, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * square) ^ pattern) * 16);
+            ldmatrix_x4(fragment, tile + first + index * (16 * ROW * 16) + ((chunk + 2 * step) ^ pattern) * 16);
+        else ldmatrix_x4_trans(fragment, tile + first + step * (16 * ROW * 16) + ((chunk + 2 * index) ^ pattern) * 16);
     }
 };
 
 typedef TileLoader<TILE_M, A_K_MAJOR, A_ALIGNMENT> LoaderA;
 typedef TileLoader<TILE_N, B_K_MAJOR, B_ALIGNMENT> LoaderB;
 typedef TilePipeline<LoaderA, LoaderB, Element*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
-typedef WarpTile<WARPS_M, WARP_M, WARP_N> Part;
-typedef float Sums[SQUARES_M][2 * SQUARES_N][4];
+typedef WarpTile<WARPS_M, WARP_M, WARP_N> WarpPart;
+typedef float Sums[FRAGMENTS_M][2 * FRAGMENTS_N][4];
 
 // A warp's operands of one step.
 struct Operands {
-    u32 a[SQUARES_M][4], b[SQUARES_N][4];
+    u32 a[FRAGMENTS_M][4], b[FRAGMENTS_N][4];
 };
 struct OperandReader {
     Reader<TILE_M, A_K_MAJOR, false> a;
     Reader<TILE_N, B_K_MAJOR, true> b;
 
-    INLINE OperandReader(const Part& part) : a(part.row, part.lane), b(part.column, part.lane) {}
-    // Reads the operands of step `step`; `stage` is the address of the stage.
-    INLINE void read(Operands& to, u32 stage, int step) const {
+    INLINE OperandReader(const WarpPart& part) : a(part.row, part.lane), b(part.column, part.lane) {}
+    // Reads the operands of a step of k; `stage` is the address of the stage.
+    INLINE void read(Operands& operands, u32 stage, int step) const {
 #pragma unroll
-        for (int i = 0; i < SQUARES_M; ++i) a.read(to.a[i], stage, i, step);
+        for (int i = 0; i < FRAGMENTS_M; ++i) a.read(operands.a[i], stage, i, step);
 #pragma unroll
-        for (int j = 0; j < SQUARES_N; ++j) b.read(to.b[j], stage + STAGE_A * 2, j, step);
+        for (int j = 0; j < FRAGMENTS_N; ++j) b.read(operands.b[j], stage + STAGE_A * 2, j, step);
     }
 };
 
 // Adds the products of one step to the accumulators.
 INLINE void multiply(Sums& sums, const Operands& operands) {
 #pragma unroll
-    for (int j = 0; j < 2 * SQUARES_N; ++j)
+    for (int j = 0; j < 2 * FRAGMENTS_N; ++j)
 #pragma unroll
-        for (int i = 0; i < SQUARES_M; ++i) {
-            const u32(&both)[4] = operands.b[j / 2];
-            // Back and forth: consecutive products share an operand.
-            int to = j % 2 ? SQUARES_M - 1 - i : i;
-            mma_m16n8k16(sums[to][j], operands.a[to], both[j % 2 * 2], both[j % 2 * 2 + 1], Element());
+        for (int i = 0; i < FRAGMENTS_M; ++i) {
+            const u32(&b)[4] = operands.b[j / 2];  // two columns of accumulator tiles
+            // Back and forth along m: consecutive instructions share an operand.
+            int row = j % 2 ? FRAGMENTS_M - 1 - i : i;
+            mma_m16n8k16(sums[row][j], operands.a[row], b[j % 2 * 2], b[j % 2 * 2 + 1], Element());
         }
 }
 
-// Stores a warp's sums to y through shared memory, a row of squares at a time. Lane l holds columns
+// Stores a warp's accumulators to y through shared memory, 16 rows at a time. Lane l holds columns
 // 2 (l % 4) and 2 (l % 4) + 1 of rows l / 4 and l / 4 + 8 of a 16 x 8 accumulator tile.
-INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
+INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const WarpPart& part,
                                float* shared, const Sums& sums) {
-    float* block = shared + part.warp * (16 * LEAD_Y);
-    float* mine = block + part.lane / 4 * LEAD_Y + part.lane % 4 * 2;
+    float* block = shared + part.warp * (16 * Y_ROW_STRIDE);
+    float* mine = block + part.lane / 4 * Y_ROW_STRIDE + part.lane % 4 * 2;
 #pragma unroll
-    for (int i = 0; i < SQUARES_M; ++i) {
+    for (int i = 0; i < FRAGMENTS_M; ++i) {
 #pragma unroll
-        for (int j = 0; j < 2 * SQUARES_N; ++j) {
+        for (int j = 0; j < 2 * FRAGMENTS_N; ++j) {
             store<float, 2>(mine + j * 8, Pack<float, 2>{{sums[i][j][0], sums[i][j][1]}});
-            store<float, 2>(mine + 8 * LEAD_Y + j * 8, Pack<float, 2>{{sums[i][j][2], sums[i][j][3]}});
+            store<float, 2>(mine + 8 * Y_ROW_STRIDE + j * 8, Pack<float, 2>{{sums[i][j][2], sums[i][j][3]}});
         }
         __syncwarp();
-        store_block<16, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + i * 16, tile.column + part.column);
+        store_block<16, WARP_N, Y_ROW_STRIDE>(p, tile, at, block, tile.row + part.row + i * 16,
+                                              tile.column + part.column);
         __syncwarp();
     }
 }
@@ -256,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(con
     LoaderA loader_a = loader_of_a<LoaderA>(p, tile, at, k);
     LoaderB loader_b = loader_of_b<LoaderB>(p, tile, at, k);
     Tiles tiles = {loader_a, loader_b, k, stages};
-    Part part;
+    WarpPart part;
     OperandReader reader(part);
     Sums sums = {};
     tiles.fill();
@@ -284,6 +296,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(con
         }
     }
     tiles.drain();
+    // Computed again, so that no registers hold the tile during the main loop.
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
     store_accumulators(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }
