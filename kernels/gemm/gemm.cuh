@@ -246,11 +246,12 @@ INLINE bool in_packs(const Output* first, i64 row, i64 column) {
     return column == 1 && row % OUTPUTS == 0 && u64(first) % (OUTPUTS * sizeof(Output)) == 0;
 }
 
-// One warp stores a block of sums that it has written to shared memory, in rows LEAD sums apart.
+// One warp stores a block of sums that it has written to shared memory, in rows ROW_STRIDE sums
+// apart.
 // The first sum is that of y[row, column]. Staging through shared memory makes every access to y a
 // full contiguous run, and keeps this code short: in registers the sums have the layout of the
 // arithmetic and could be indexed only by unrolling all of this code.
-template <int ROWS, int COLUMNS, int LEAD>
+template <int ROWS, int COLUMNS, int ROW_STRIDE>
 INLINE void store_block(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Sum* sums, u32 row,
                         u32 column) {
     int lane = threadIdx.x % WARP;
@@ -260,7 +261,7 @@ INLINE void store_block(const GemmParams& p, const Tile& tile, const i64 (&at)[3
 #pragma unroll 4
         for (int i = lane; i < ROWS * COLUMNS; i += WARP) {
             int r = i / COLUMNS, c = i % COLUMNS;
-            if (row + r < p.m && column + c < p.n) partial[u64(r) * p.n + c] = sums[r * LEAD + c];
+            if (row + r < p.m && column + c < p.n) partial[u64(r) * p.n + c] = sums[r * ROW_STRIDE + c];
         }
         return;
     }
@@ -276,7 +277,7 @@ INLINE void store_block(const GemmParams& p, const Tile& tile, const i64 (&at)[3
                 r = c;
                 c = swapped;
             }
-            if (row + r < p.m && column + c < p.n) store_element(p, at, sums[r * LEAD + c], row + r, column + c);
+            if (row + r < p.m && column + c < p.n) store_element(p, at, sums[r * ROW_STRIDE + c], row + r, column + c);
         }
         return;
     }
@@ -298,7 +299,7 @@ INLINE void store_block(const GemmParams& p, const Tile& tile, const i64 (&at)[3
         Pack<Output, OUTPUTS> pack;
 #pragma unroll
         for (int first = 0; first < OUTPUTS; first += SUMS) {
-            Pack<Sum, SUMS> sum = load<Sum, SUMS>(sums + r * LEAD + c + first);
+            Pack<Sum, SUMS> sum = load<Sum, SUMS>(sums + r * ROW_STRIDE + c + first);
 #pragma unroll
             for (int e = 0; e < SUMS; ++e) {
                 int o = first + e;

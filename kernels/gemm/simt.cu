@@ -71,6 +71,8 @@
 #define STAGES 3
 #define BLOCKS_PER_SM 4
 #endif
+// Rows of tiles in a band: blocks that run at the same time share rows of a and columns of b in the
+// L2 cache (locate_tile).
 #ifndef BAND
 #define BAND 8
 #endif
@@ -84,10 +86,12 @@ constexpr int WARPS_M = TILE_M / WARP_M;
 constexpr int THREADS = (TILE_M / THREAD_M) * (TILE_N / THREAD_N);
 // Sums of one access of 16 bytes.
 constexpr int PACK = 16 / sizeof(Sum);
-constexpr int LEAD_A = (A_K_MAJOR ? TILE_K : TILE_M) + PACK;
-constexpr int LEAD_B = (B_K_MAJOR ? TILE_K : TILE_N) + PACK;
-constexpr int STAGE_A = (A_K_MAJOR ? TILE_M : TILE_K) * LEAD_A;
-constexpr int STAGE = STAGE_A + (B_K_MAJOR ? TILE_N : TILE_K) * LEAD_B;
+// Elements from one row of a tile in smem to the next. Rows are padded by an access, so that the
+// rows that lanes access together are in different banks.
+constexpr int A_ROW_STRIDE = (A_K_MAJOR ? TILE_K : TILE_M) + PACK;
+constexpr int B_ROW_STRIDE = (B_K_MAJOR ? TILE_K : TILE_N) + PACK;
+constexpr int STAGE_A = (A_K_MAJOR ? TILE_M : TILE_K) * A_ROW_STRIDE;
+constexpr int STAGE = STAGE_A + (B_K_MAJOR ? TILE_N : TILE_K) * B_ROW_STRIDE;
 // The number of k whose operands a lane holds at once, and of columns that it multiplies at a time:
 // all 16 columns and their successors would not fit in the registers in addition to 8 x 16
 // accumulators.
@@ -99,13 +103,13 @@ constexpr int BLOCKS =
     COPY_A <= VECTOR_K && COPY_B <= VECTOR_K ? BLOCKS_PER_SM : smallest(BLOCKS_PER_SM, 65536 / (256 * THREADS));
 // The block of sums that one warp stages for store_block.
 constexpr int BLOCK_M = LANES_M * PACK;
-constexpr int LEAD_Y = WARP_N + PACK;
-// SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y) * sizeof(Sum)
+constexpr int Y_ROW_STRIDE = WARP_N + PACK;
+// SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * Y_ROW_STRIDE) * sizeof(Sum)
 
 // Copies one operand's tiles of LINES x TILE_K to shared memory. Elements beyond k are 0. Sums of
 // lines outside the matrix are never stored: these lines repeat the last one or (VECTOR_K) are 0,
 // since reads of one line by all blocks again and again would be serialized.
-template <int LINES, int FORM, int LEAD> struct TileLoader {
+template <int LINES, int FORM, int ROW_STRIDE> struct TileLoader {
     static constexpr bool K_MAJOR = FORM == VECTOR_K;
     static constexpr bool K_FIRST = FORM == VECTOR_K || FORM == ELEMENTS_K;
     // Elements of one access, along the lines or along k.
@@ -137,7 +141,7 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
         u32 along = (K_FIRST ? threadIdx.x / THREADS_ALONG_K : threadIdx.x % THREADS_ALONG_LINES) * WIDE_LINES;
         deep = (K_FIRST ? threadIdx.x % THREADS_ALONG_K : threadIdx.x / THREADS_ALONG_LINES) * WIDE_K;
         stride = K_FIRST ? 1 : k_stride;
-        to = K_MAJOR ? along * LEAD + deep : deep * LEAD + along;
+        to = K_MAJOR ? along * ROW_STRIDE + deep : deep * ROW_STRIDE + along;
         lines_left = i32(lines - line) - i32(along);
 #pragma unroll
         for (int i = 0; i < POINTERS; ++i) {
@@ -148,7 +152,7 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
     // The address in the tile of access (i, step).
     INLINE Sum* target(Sum* tile, int i, int step) const {
         int lines = i * THREADS_ALONG_LINES * WIDE_LINES, k = step * THREADS_ALONG_K * WIDE_K;
-        return tile + to + (K_MAJOR ? lines * LEAD + k : k * LEAD + lines);
+        return tile + to + (K_MAJOR ? lines * ROW_STRIDE + k : k * ROW_STRIDE + lines);
     }
 
     // Issues the loads of the next tile; `left` is the length of k from its start.
@@ -183,10 +187,10 @@ template <int LINES, int FORM, int LEAD> struct TileLoader {
 };
 
 // A lane's lines of one operand: one of every LANES lines of its warp, which start at `line`.
-template <int LANES, bool K_MAJOR, int LEAD> struct Reader {
+template <int LANES, bool K_MAJOR, int ROW_STRIDE> struct Reader {
     int first, lane;
 
-    INLINE Reader(int line, int lane) : first(K_MAJOR ? (line + lane) * LEAD : line + lane * PACK), lane(lane) {}
+    INLINE Reader(int line, int lane) : first(K_MAJOR ? (line + lane) * ROW_STRIDE : line + lane * PACK), lane(lane) {}
     // The index of the lane's line i in the warp's lines.
     INLINE int line(int i) const {
         return K_MAJOR ? i * LANES + lane : i / PACK * LANES * PACK + lane * PACK + i % PACK;
@@ -196,7 +200,7 @@ template <int LANES, bool K_MAJOR, int LEAD> struct Reader {
         if constexpr (K_MAJOR) {
 #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
-                Pack<Sum, DEPTH> pack = load<Sum, DEPTH>(tile + first + (begin + i) * LANES * LEAD + k);
+                Pack<Sum, DEPTH> pack = load<Sum, DEPTH>(tile + first + (begin + i) * LANES * ROW_STRIDE + k);
 #pragma unroll
                 for (int e = 0; e < DEPTH; ++e) to[e][i] = pack.of[e];
             }
@@ -205,7 +209,7 @@ template <int LANES, bool K_MAJOR, int LEAD> struct Reader {
             for (int e = 0; e < DEPTH; ++e)
 #pragma unroll
                 for (int i = 0; i < COUNT; i += PACK) {
-                    Pack<Sum, PACK> pack = load<Sum, PACK>(tile + first + (k + e) * LEAD + (begin + i) * LANES);
+                    Pack<Sum, PACK> pack = load<Sum, PACK>(tile + first + (k + e) * ROW_STRIDE + (begin + i) * LANES);
 #pragma unroll
                     for (int in = 0; in < PACK; ++in) to[e][i + in] = pack.of[in];
                 }
@@ -222,8 +226,8 @@ INLINE u64 multiply_add(u64 a, u64 b, u64 sum) { return a * b + sum; }
 // four consecutive registers, and those share a register bank with b in every multiply_add.
 INLINE void store_scalar(Sum* to, Sum value) { *reinterpret_cast<volatile Sum*>(to) = value; }
 
-typedef TileLoader<TILE_M, COPY_A, LEAD_A> LoaderA;
-typedef TileLoader<TILE_N, COPY_B, LEAD_B> LoaderB;
+typedef TileLoader<TILE_M, COPY_A, A_ROW_STRIDE> LoaderA;
+typedef TileLoader<TILE_N, COPY_B, B_ROW_STRIDE> LoaderB;
 typedef TilePipeline<LoaderA, LoaderB, Sum*, TILE_K, STAGES, STAGE, STAGE_A> Tiles;
 typedef WarpTile<WARPS_M, WARP_M, WARP_N> Part;
 typedef Sum Sums[THREAD_M][THREAD_N];
@@ -232,8 +236,8 @@ typedef Sum Sums[THREAD_M][THREAD_N];
 // with fewer lanes: a quarter of a warp then reads half as much.
 struct OperandReader {
     static constexpr int MANY = largest(LANES_M, LANES_N);
-    Reader<LANES_M, A_K_MAJOR, LEAD_A> a;
-    Reader<LANES_N, B_K_MAJOR, LEAD_B> b;
+    Reader<LANES_M, A_K_MAJOR, A_ROW_STRIDE> a;
+    Reader<LANES_N, B_K_MAJOR, B_ROW_STRIDE> b;
 
     INLINE OperandReader(const Part& part)
         : OperandReader(part, part.lane / (2 * MANY) * 2 + part.lane % 2, part.lane / 2 % MANY) {}
@@ -257,18 +261,18 @@ INLINE void multiply(Sums& sums, const Sum (&a)[DEPTH][THREAD_M], const Sum (&b)
 // Stores a warp's sums to y through shared memory, BLOCK_M rows at a time.
 INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
                                const OperandReader& reader, Sum* shared, const Sums& sums) {
-    Sum* block = shared + part.warp * (BLOCK_M * LEAD_Y);
+    Sum* block = shared + part.warp * (BLOCK_M * Y_ROW_STRIDE);
 #pragma unroll
     for (int group = 0; group < THREAD_M; group += PACK) {
 #pragma unroll
         for (int i = group; i < group + PACK; ++i) {
-            Sum* to = block + (reader.a.line(i) - group * LANES_M) * LEAD_Y;
+            Sum* to = block + (reader.a.line(i) - group * LANES_M) * Y_ROW_STRIDE;
 #pragma unroll
             for (int j = 0; j < THREAD_N; ++j) store_scalar(to + reader.b.line(j), sums[i][j]);
         }
         __syncwarp();
-        store_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group * LANES_M,
-                                             tile.column + part.column);
+        store_block<BLOCK_M, WARP_N, Y_ROW_STRIDE>(p, tile, at, block, tile.row + part.row + group * LANES_M,
+                                                   tile.column + part.column);
         __syncwarp();
     }
 }
@@ -320,6 +324,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
         }
     }
     tiles.drain();
+    // Computed again, so that no registers hold the tile during the main loop.
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
     store_accumulators(p, tile, at, part, reader, stages, sums);
 }

@@ -77,6 +77,8 @@
 #define STAGES 4
 #define BLOCKS_PER_SM 3
 #endif
+// Rows of tiles in a band: blocks that run at the same time share rows of a and columns of b in the
+// L2 cache (locate_tile).
 #ifndef BAND
 #define BAND 8
 #endif
@@ -95,8 +97,8 @@ __device__ constexpr int lines_per_lane(int warp_lines) { return warp_lines % 32
 constexpr int LINES_PER_LANE_M = lines_per_lane(WARP_M), LINES_PER_LANE_N = lines_per_lane(WARP_N);
 // The block of sums that one warp stages for store_block.
 constexpr int BLOCK_M = 8 * LINES_PER_LANE_M;
-constexpr int LEAD_Y = WARP_N + 8;
-// SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * LEAD_Y * 4)
+constexpr int Y_ROW_STRIDE = WARP_N + 8;
+// SHARED = max(STAGES * STAGE, THREADS / 32 * BLOCK_M * Y_ROW_STRIDE * 4)
 static_assert(SIZE == 4, "TF32 is what f32 is rounded to");
 static_assert(TILE_K == 8 * CHUNK, "a K-major row is 128 bytes, all banks once");
 static_assert(STEPS > 1, "the first and the last step of a tile differ");
@@ -264,8 +266,8 @@ INLINE void multiply(Sums& sums, const Operands& operands) {
 // columns 2 t and 2 t + 1.
 INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 (&at)[3], const Part& part,
                                float* shared, const Sums& sums) {
-    float* block = shared + part.warp * (BLOCK_M * LEAD_Y);
-    float* mine = block + part.lane / 4 * LINES_PER_LANE_M * LEAD_Y + part.lane % 4 * 2 * LINES_PER_LANE_N;
+    float* block = shared + part.warp * (BLOCK_M * Y_ROW_STRIDE);
+    float* mine = block + part.lane / 4 * LINES_PER_LANE_M * Y_ROW_STRIDE + part.lane % 4 * 2 * LINES_PER_LANE_N;
 #pragma unroll
     for (int group = 0; group < WARP_M; group += BLOCK_M) {
 #pragma unroll
@@ -278,11 +280,11 @@ INLINE void store_accumulators(const GemmParams& p, const Tile& tile, const i64 
 #pragma unroll
                     for (int j = 0; j < LINES_PER_LANE_N; ++j)
                         pack.of[j] = sums[group / 16 + eight / 2][first / 8 + j][eight % 2 * 2 + next];
-                    store<float, LINES_PER_LANE_N>(mine + eight * LEAD_Y + first + next * LINES_PER_LANE_N, pack);
+                    store<float, LINES_PER_LANE_N>(mine + eight * Y_ROW_STRIDE + first + next * LINES_PER_LANE_N, pack);
                 }
         __syncwarp();
-        store_block<BLOCK_M, WARP_N, LEAD_Y>(p, tile, at, block, tile.row + part.row + group,
-                                             tile.column + part.column);
+        store_block<BLOCK_M, WARP_N, Y_ROW_STRIDE>(p, tile, at, block, tile.row + part.row + group,
+                                                   tile.column + part.column);
         __syncwarp();
     }
 }
@@ -325,6 +327,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_SM) product(con
         }
     }
     tiles.drain();
+    // Computed again, so that no registers hold the tile during the main loop.
     tile = locate_tile<TILE_M, TILE_N, BAND>(p, opaque(blockIdx.x), at);
     store_accumulators(p, tile, at, part, reinterpret_cast<float*>(shared), sums);
 }

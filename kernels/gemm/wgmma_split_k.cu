@@ -64,9 +64,9 @@ constexpr int BARRIERS_OFFSET = STAGES * STAGE_BYTES;
 constexpr int SWIZZLE_ALIGNMENT = 1024;
 // SHARED = BARRIERS_OFFSET + 8 * 2 * STAGES + SWIZZLE_ALIGNMENT
 
-// A block's partial sums in shared memory are rows of y with a stride of LEAD: the lanes of a store
-// access every bank once.
-constexpr int LEAD = TILE_N + 4;
+// A block's partial sums in shared memory are rows of y with a stride of ROW_STRIDE: the lanes
+// of a store access every bank once.
+constexpr int ROW_STRIDE = TILE_N + 4;
 // A thread finishes one pack of columns, in one of every ROWS rows of its block.
 constexpr int PACK = 4;
 constexpr int ROWS = CONSUMERS * PACK / TILE_N;
@@ -74,7 +74,7 @@ constexpr int ROWS = CONSUMERS * PACK / TILE_N;
 static_assert(sizeof(Element) == 2, "operands of 16 bits");
 static_assert(TILE_N == 64, "the rows of wgmma");
 static_assert(TILE_M % 16 == 0 && (A_K_MAJOR ? TILE_M <= 64 : TILE_M == 64), "a slab of a");
-static_assert(TILE_M * LEAD * 4 <= BARRIERS_OFFSET, "partial sums overwrite the stages");
+static_assert(TILE_M * ROW_STRIDE * 4 <= BARRIERS_OFFSET, "partial sums overwrite the stages");
 
 struct SplitKProduct {
     TensorMap a, b;  // axes: contiguous axis, line, inner and outer batch axis
@@ -190,12 +190,12 @@ INLINE void mainloop(Sums& sums, u32 shared, u32 k_tiles) {
 // and 16 w + l / 4 + 8 of y, and of each 8 rows 2 (l % 4) and the next.
 INLINE void store_sums(const Sums& sums, u32 shared) {
     u32 lane = threadIdx.x % WARP;
-    u32 to = shared + (lane % 4 * 2 * LEAD + threadIdx.x / WARP * 16 + lane / 4) * 4;
+    u32 to = shared + (lane % 4 * 2 * ROW_STRIDE + threadIdx.x / WARP * 16 + lane / 4) * 4;
 #pragma unroll
     for (int j = 0; j < TILE_M / 8; ++j)
 #pragma unroll
         for (int e = 0; e < 4; ++e)
-            st_shared(to + ((j * 8 + e % 2) * LEAD + e / 2 * 8) * 4, __float_as_uint(sums[j][e]));
+            st_shared(to + ((j * 8 + e % 2) * ROW_STRIDE + e / 2 * 8) * 4, __float_as_uint(sums[j][e]));
 }
 
 typedef Pack<Output, PACK> Outputs;
@@ -220,7 +220,7 @@ INLINE void finish_rows(const GemmParams& p, u32 shared, const Tile& tile, const
     Output* y = p.y + at[0] + column;
 #pragma unroll 4
     for (u32 row = read_cluster_ctarank() * ROWS + threadIdx.x / (TILE_N / PACK); row < TILE_M; row += ranks * ROWS) {
-        u32 from = shared + (row * LEAD + column_of_pack()) * 4;
+        u32 from = shared + (row * ROW_STRIDE + column_of_pack()) * 4;
         float sums[PACK] = {};
 #pragma unroll 2
         for (u32 rank = 0; rank < ranks; ++rank) {
