@@ -67,7 +67,7 @@ fn different_numbers_of_outputs_are_an_error() {
     let calls = AtomicUsize::new(0);
     let fewer = |x: &[Tensor]| {
         let outputs = if calls.fetch_add(1, Relaxed) == 0 { 2 } else { 1 };
-        Ok(vec![x[0].add(1)?; outputs])
+        Ok(vec![x[0].clone(); outputs])
     };
     let inputs = [labels(4), labels(4), labels(4)];
     let message = compare_devices(fewer, &cpu(), &cpu(), &inputs).unwrap_err().to_string();
