@@ -1,11 +1,11 @@
 //! Numeric tables with named columns, from CSV files.
 
-mod reading;
+mod csv_parser;
 
 use crate::error::{CellError, DataError, Result};
 use crate::file::read_utf8;
 use crate::random::Philox;
-use reading::Reading;
+use csv_parser::CsvParser;
 use std::path::Path;
 use std::sync::Arc;
 use ternion_core::{DType, Device, Tensor};
@@ -103,7 +103,7 @@ impl Table {
     /// a line break or not ASCII.
     pub fn read_with(file: impl AsRef<Path>, config: &CsvConfig) -> Result<Table> {
         let file = file.as_ref();
-        Reading { file, config }.read(&read_utf8(file)?)
+        CsvParser { file, config }.read(&read_utf8(file)?)
     }
 
     fn from_parts(file: &Path, columns: Vec<String>, cells: Vec<f64>, lines: Vec<usize>) -> Result<Table> {

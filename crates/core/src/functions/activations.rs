@@ -330,8 +330,9 @@ fn hardswish_grad(x: &Tensor) -> Result<Tensor> {
 /// Samples the Gumbel distribution, `-log(-log(u))`, with the shape and the dtype of `x`.
 fn gumbel(x: &Tensor) -> Result<Tensor> {
     no_grad(|| {
-        // Keeps both logarithms finite: `u` can be 0, and where it is 1 its logarithm is 0.
-        let tiny = 1e-38;
+        // Keeps both logarithms finite: `u` can be 0, and where it is 1 its logarithm is 0. Smaller
+        // numbers are subnormal, which some devices treat as 0.
+        let tiny = f64::from(f32::MIN_POSITIVE);
         let uniform = Tensor::rand(*x.shape(), x.dtype(), x.device())?.clamp(tiny, 1.0)?;
         uniform.log()?.neg()?.clamp(tiny, f64::INFINITY)?.log()?.neg()
     })

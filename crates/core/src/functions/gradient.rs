@@ -107,20 +107,24 @@ fn neighbor_differences(x: &Tensor, axis: usize) -> Result<Tensor> {
     later.sub(&earlier)
 }
 
+/// Returns the derivatives at all positions, of `x` with these steps between neighbors.
 fn finite_differences(x: &Tensor, axis: usize, steps: &Tensor, edge_order: usize) -> Result<Tensor> {
-    let between = neighbor_differences(x, axis)?.div(steps)?;
-    let ((right, left), (step_right, step_left)) = (neighbors(&between, axis)?, neighbors(steps, axis)?);
+    // Difference quotients of neighbors.
+    let quotients = neighbor_differences(x, axis)?.div(steps)?;
+    let ((right, left), (step_right, step_left)) = (neighbors(&quotients, axis)?, neighbors(steps, axis)?);
     // The derivative on each side is weighted by the step of the other side.
     let inner = left.mul(&step_right)?.add(&right.mul(&step_left)?)?.div(&step_left.add(&step_right)?)?;
-    let last = between.shape().dim(axis) - 1;
-    let edge = |at: usize, other: usize| {
-        let near = between.narrow(axis, at, 1)?;
+    let last = quotients.shape().dim(axis) - 1;
+    let edge = |index: usize, other: usize| {
+        let near = quotients.narrow(axis, index, 1)?;
         if edge_order == 1 {
             return Ok(near);
         }
-        let (step, further) = (steps.narrow(axis, at, 1)?, steps.narrow(axis, other, 1)?);
-        let curvature = near.sub(&between.narrow(axis, other, 1)?)?;
-        near.add(&curvature.mul(&step)?.div(&step.add(&further)?)?)
+        // The parabola through three points: its derivative at the end differs from the nearer
+        // quotient in proportion to the change between the two quotients.
+        let (step, other_step) = (steps.narrow(axis, index, 1)?, steps.narrow(axis, other, 1)?);
+        let change = near.sub(&quotients.narrow(axis, other, 1)?)?;
+        near.add(&change.mul(&step)?.div(&step.add(&other_step)?)?)
     };
     let (first, end) = (edge(0, last.min(1))?, edge(last, last.saturating_sub(1))?);
     Tensor::concat(&[&first, &inner, &end], axis)

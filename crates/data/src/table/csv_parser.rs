@@ -6,13 +6,13 @@ use crate::error::{CellError, DataError, Result};
 use csv::{ReaderBuilder, StringRecord, Terminator};
 use std::path::Path;
 
-/// A CSV file that is being read.
-pub(super) struct Reading<'a> {
+/// Parses a CSV file. The path is for error messages.
+pub(super) struct CsvParser<'a> {
     pub file: &'a Path,
     pub config: &'a CsvConfig,
 }
 
-impl Reading<'_> {
+impl CsvParser<'_> {
     /// Parses `content` into a table.
     pub fn read(&self, content: &str) -> Result<Table> {
         let delimiter = self.delimiter()?;
