@@ -259,13 +259,13 @@ def decode_attention(batch, heads, kv_heads, queries, keys):
     CASES[name] = lambda clock, _: by_both_backends(name, clock, measure)
 
 
-def biased_attention(head_dim, tokens):
-    """Adds backward with a bias that all sequences of the batch share and that needs a gradient,
-    counted as without it.
+def biased_attention(head_dim, tokens, backward):
+    """Adds a pass with a bias that all sequences of the batch share, counted as without it.
+    Backward computes its gradient, too.
     """
     batch, heads = 16384 // tokens, 2048 // head_dim
-    operations = 10 * batch * heads * tokens * tokens * head_dim
-    name = f"attention/bwd/bf16/d{head_dim}/t{tokens}/bias"
+    operations = (10 if backward else 4) * batch * heads * tokens * tokens * head_dim
+    name = f"attention/{'bwd' if backward else 'fwd'}/bf16/d{head_dim}/t{tokens}/bias"
 
     def attend(q, k, v, bias):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.expand(batch, heads, tokens, tokens))
@@ -274,7 +274,7 @@ def biased_attention(head_dim, tokens):
         q, k, v = (randn(batch, heads, tokens, head_dim, dtype=torch.bfloat16, leaf=True) for _ in range(3))
         bias = randn(1, heads, tokens, tokens, dtype=torch.bfloat16, leaf=True)
         with sdpa_kernel(backend):
-            milliseconds = clock.median(gradient(attend, q, k, v, bias))
+            milliseconds = clock.median((gradient if backward else unrecorded)(attend, q, k, v, bias))
         emit(name, impl, milliseconds, operations / milliseconds / 1e9, "TFLOP/s")
 
     # Flash attention does not support a bias.
@@ -297,8 +297,8 @@ def attention_cases():
         decode_attention(*sizes)
     for head_dim, causal, backward in itertools.product((64, 128), (False, True), (False, True)):
         varlen_attention(head_dim, causal, backward)
-    for head_dim, tokens in itertools.product((64, 128), (512, 2048)):
-        biased_attention(head_dim, tokens)
+    for head_dim, tokens, backward in itertools.product((64, 128), (512, 2048), (False, True)):
+        biased_attention(head_dim, tokens, backward)
     for head_dim, causal, backward in itertools.product((64, 128, 256), (False, True), (False, True)):
         for tokens in (512, 1024, 4096, 16384) if head_dim <= 128 else (1024, 4096):
             attention(head_dim, tokens, causal, backward)

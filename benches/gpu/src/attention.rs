@@ -116,11 +116,13 @@ fn run_varlen(clock: &Clock, name: &str, spec: CaseSpec) -> Result<()> {
     Ok(())
 }
 
-/// Backward with a bias that all sequences of the batch share and that needs a gradient.
+/// Forward and backward with a bias that all sequences of the batch share. Backward computes its
+/// gradient, too.
 fn biased_cases() -> impl Iterator<Item = Case> {
-    [64, 128].into_iter().flat_map(|head_dim| {
-        [512, 2048].map(|tokens| {
-            let spec = CaseSpec::plain(head_dim, tokens, false, true);
+    let shapes = [64, 128].into_iter().flat_map(|head_dim| [512, 2048].map(|tokens| (head_dim, tokens)));
+    shapes.flat_map(|(head_dim, tokens)| {
+        [false, true].map(|backward| {
+            let spec = CaseSpec::plain(head_dim, tokens, false, backward);
             let name = spec.name().replace("/full", "/bias");
             Case::new(name, move |clock, name| run_biased(clock, name, spec))
         })
